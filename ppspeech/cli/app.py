@@ -46,6 +46,7 @@ from ppspeech.cli.train import train
 from ppspeech.cli.transcribe import transcribe
 from ppspeech.cli.verify import identify, verify
 from ppspeech.cli.voices import VOICE_COMMANDS
+from ppspeech.cli.wake import wake
 from ppspeech.cli.words import WORDS_COMMANDS
 from ppspeech.errors import MissingPackageError, PpspeechError, plain_warnings
 from ppspeech.screen import Console, speak_any_language
@@ -121,6 +122,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "corpus": corpus,
     "features": features,
     "recognize": recognize,
+    "wake": wake,
     "transcribe": transcribe,
     "spot": spot,
     "index": index,

@@ -42,7 +42,8 @@ def serve(
             metavar="NAME=VALUE,…",
             help="Choices for words: operation=viterbi takes the best path, quicker than forward and, in a circuit, "
             "over slow links; reject=true lets a garbage model say that it was none of them, garbage=… gives it nats a "
-            "frame; limit, bits.",
+            "frame; limit, bits. outcome=server, of heads on embeddings: we alone learn the words, of clients that "
+            "agree, in outcomes.jsonl of --state.",
         ),
     ] = None,
     sentences: Annotated[
@@ -143,8 +144,8 @@ def serve(
         spotting=None if spotting is None else choices(SpotDeployment(), spotting, "--spotting"),
         texts=choices(TextDeployment(), texts, "--texts"),
     )
-    if chosen.speakers.names == "server" and state is None:
-        raise PpspeechError("names that are ours to learn need a --state folder to be written in")
+    if "server" in (chosen.speakers.names, chosen.words.outcome) and state is None:
+        raise PpspeechError("names and words that are ours to learn need a --state folder to be written in")
     sources = named(bundles)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)

@@ -14,6 +14,7 @@ class Kind(MessageKind):
     FRAME = 5, "masked ciphertexts of a frame"
     REQUEST = 6, "which task, and its public sizes"
     READY = 7, "that the task can begin"
+    STEP = 8, "whether another question comes"
 
     # Speakers.
     GALLERY = 20, "encrypted templates, or one template to enroll"

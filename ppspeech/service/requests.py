@@ -48,6 +48,7 @@ class Ask(IntEnum):
     SPOT = 11
     SPOT_EXAMPLE = 12
     SPOT_PATCHES = 13
+    WATCH = 14
     FINGERPRINTS = 20
     SHAPES = 21
     LANDMARKS = 22

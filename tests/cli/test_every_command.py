@@ -66,6 +66,7 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "verify-release": (EVIL, "--key", "signing.pub"),
     "voices learn": (EVIL, "--out", "voices"),
     "words learn": (EVIL,),
+    "wake": (f"{EVIL}.wav", "--server", "127.0.0.1:9", "--insecure"),
 }
 """What each command is given that cannot be used, and must be named in its answer."""
 

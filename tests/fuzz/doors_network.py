@@ -184,6 +184,45 @@ def networks_description() -> Door:
 
 
 @door(cost=40)
+def heads_description() -> Door:
+    """The same, of heads on embeddings, of utterances and of windows."""
+    from ppspeech.audio.embeddings import EmbeddingConfig, Pooling
+    from ppspeech.models import EmbeddingHead
+    from ppspeech.service import Deployment
+    from ppspeech.service.server.words import ServedHead
+    from tests.service.heads import released
+
+    windows, outcome = EmbeddingConfig("speech", pooling=Pooling("window")), Deployment(outcome="server")
+    with tempfile.TemporaryDirectory() as folder:
+        words = released(Path(folder, "w"), EmbeddingHead(4, 96), EmbeddingConfig("speech"))
+        live = released(Path(folder, "l"), EmbeddingHead(3, 96, "margin"), windows)
+        offers = [
+            ServedHead.of("words", words, Deployment(), Path("unused")).offer,
+            ServedHead.of("live", live, outcome, Path("unused")).offer,
+        ]
+
+    def enter(data: bytes) -> None:
+        read_offers(data, "heads")
+
+    return Door(enter, tuple(describe((each,)) for each in offers), "json")
+
+
+@door(cost=2)
+def wyoming_events() -> Door:
+    """What whoever connects to a bridge for Home Assistant sends."""
+    from ppspeech.service.client.wyoming_bridge import EventReader, samples_of
+
+    def enter(data: bytes) -> None:
+        for _, told, payload in EventReader().feed(data):
+            assert len(samples_of(told, payload)) == len(payload) // 2
+
+    form = b'{"rate": 16000, "width": 2, "channels": 1}'
+    chunk = b'{"type": "audio-chunk", "data_length": %d, "payload_length": 4}\n' % len(form) + form + b"abcd"
+    inline = b'{"type": "audio-chunk", "data": ' + form + b', "version": "1.8.0"}\n'
+    return Door(enter, (chunk, inline + chunk, inline))
+
+
+@door(cost=40)
 def network_sentences_description() -> Door:
     """The same, of networks that are read greedily."""
     from ppspeech.service import SentenceDeployment

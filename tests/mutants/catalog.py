@@ -8,6 +8,7 @@ from tests.mutants.crypto import CRYPTO
 from tests.mutants.embedded import EMBEDDED
 from tests.mutants.filters import FILTERS
 from tests.mutants.garbled import GARBLED
+from tests.mutants.heads import HEADS_MUTANTS
 from tests.mutants.login import LOGIN
 from tests.mutants.music import MUSIC
 from tests.mutants.networks import NETWORKS
@@ -31,6 +32,7 @@ MUTANTS = [
     *PROTOCOLS,
     *WORDS,
     *EMBEDDED,
+    *HEADS_MUTANTS,
     *SEARCH,
     *MUSIC,
     *TEXT,

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ppspeech.bundle import Bundle, Spoken
     from ppspeech.protocols.text import Tells
     from ppspeech.protocols.text import Way as TextWay
+    from ppspeech.protocols.words import Told
+    from ppspeech.service.client.heads import Watching
     from ppspeech.service.client.sentences import SentenceListening
     from ppspeech.service.client.spotting import Spotted
     from ppspeech.service.client.words import Listening
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 OPEN = {
     "words": "words",
     "networks": "words",
+    "heads": "words",
     "sentences": "sentences",
     "network_sentences": "sentences",
     "text": "text",
@@ -116,6 +119,7 @@ def connect(
     keeper_pin: str | None = None,
     limits: Limits | None = None,
     keep_payloads: bool = False,
+    outcome: "Told" = "client",
 ) -> "Client":
     """Ask a server what it offers, and be ready to use one of its models.
 
@@ -132,6 +136,7 @@ def connect(
         keeper: `host:port` of an `enroll --private`, where the server keeps ciphertexts of its gallery.
         keeper_pin: fingerprint of the keeper's certificate; without one, `ca` is trusted.
         keep_payloads: keep the bytes of every message in the answers' transcripts.
+        outcome: `server` where the server alone may learn the words, as its offer says; nothing is asked otherwise.
 
     Raises ProtocolError if there is nobody, or not the one we trust, or its description cannot be used; PpspeechError
     if it does not offer what is asked for.
@@ -141,9 +146,8 @@ def connect(
     other = None
     if keeper is not None:
         other = open_door(keeper, pin=keeper_pin, ca=None if keeper_pin else ca, **own)
-    return connect_through(
-        door, model=model, task=task, fingerprint=fingerprint, bundle=bundle, keeper=other, keep_payloads=keep_payloads
-    )
+    chosen: dict[str, Any] = {"model": model, "task": task, "fingerprint": fingerprint, "outcome": outcome}
+    return connect_through(door, **chosen, bundle=bundle, keeper=other, keep_payloads=keep_payloads)
 
 
 def connect_through(
@@ -155,6 +159,7 @@ def connect_through(
     bundle: "Bundle | str | Path | None" = None,
     keeper: Door | None = None,
     keep_payloads: bool = False,
+    outcome: "Told" = "client",
 ) -> "Client":
     """As `connect`, through doors."""
     if bundle is None:
@@ -163,7 +168,7 @@ def connect_through(
         offer = _open_offer(door.hear(DESCRIBE), model, task)
         if fingerprint is not None and offer.fingerprint != fingerprint:
             raise WrongSessionError(f"{offer.name} is the bundle {offer.fingerprint}, not the one asked for")
-        return Client(door, offer, keep_payloads=keep_payloads)
+        return Client(door, offer, keep_payloads=keep_payloads, outcome=outcome)
     from ppspeech.bundle import load_bundle
 
     loaded = load_bundle(bundle) if isinstance(bundle, str | Path) else bundle
@@ -230,8 +235,10 @@ class Client:
         bundle: "Bundle | None" = None,
         prober: Any = None,
         keep_payloads: bool = False,
+        outcome: "Told" = "client",
     ) -> None:
         self.offer = offer
+        self.outcome = outcome
         self.bundle = bundle
         self.prober = prober
         self._door = door
@@ -263,6 +270,14 @@ class Client:
         end of the utterance and the server offers it; otherwise the sound is kept here until it ends.
         """
         return cast("AbstractContextManager[Listening]", self._asked("stream")(rate))
+
+    def watch(self, rate: int | None = None) -> AbstractContextManager["Watching"]:
+        """Listen to speech that goes on: `feed` sound, at the model's rate, for the word of every window, 80 ms after
+        the one before. Each window is a query.
+
+        Raises ModelError where the model hears whole utterances.
+        """
+        return cast("AbstractContextManager[Watching]", self._asked("watch")(rate))
 
     def transcribe(self, sound: Sound, rate: int | None = None) -> "Answer[list[Spoken]]":
         """The words of one recording, with their times; pauses are left out.

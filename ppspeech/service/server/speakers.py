@@ -1,8 +1,6 @@
 """A model whose enrolled speakers are told apart, encrypted: one client's session with it."""
 
-import json
 import logging
-import os
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Literal, Protocol
 from ppspeech.arrays import Reals
 from ppspeech.bundle import FALSE_ACCEPT, Bundle, in_words
 from ppspeech.channel import Channel
-from ppspeech.errors import BundleError, PpspeechError
+from ppspeech.errors import BundleError
 from ppspeech.models import Impostors
 from ppspeech.protocols import Meeting, meet_as_server
 from ppspeech.protocols.speakers import EncryptedGallery
@@ -27,7 +25,7 @@ from ppspeech.service.server.mixture_scoring import (
     rule_for_mixtures,
 )
 from ppspeech.service.server.session import Handler
-from ppspeech.service.server.stores import Enrolled, Gallery, SealedGalleries
+from ppspeech.service.server.stores import Enrolled, Gallery, SealedGalleries, note
 from ppspeech.service.tasks.speakers import Scoring, Side, Speakers
 
 logger = logging.getLogger(__name__)
@@ -251,11 +249,5 @@ class ServedSpeakers:
             found.send(channel)
 
     def _note(self, name: str | None, session: str) -> None:
-        """Write a name down for whoever serves: a file that only they can read, not the log."""
-        line = json.dumps({"session": session, "speaker": name}, ensure_ascii=False) + "\n"
-        opened = os.open(self.identified, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            if os.write(opened, line.encode()) != len(line.encode()):
-                raise PpspeechError(f"{self.identified} cannot hold more")
-        finally:
-            os.close(opened)
+        """Write a name down for whoever serves."""
+        note(self.identified, {"session": session, "speaker": name})

@@ -10,8 +10,10 @@ for templates that it must not see:
     prober   takes a gallery from the store, multiplies its voice into it, and settles the bit with the keeper
 """
 
+import json
+import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -33,6 +35,20 @@ NEWCOMERS = "newcomers"
 UNIT = 1e-3  # how far a direction's length may be from 1
 LARGEST_MEAN = 1e3  # no feature comes near it
 MOST_GALLERIES = 256  # of one model; a client that fills the disk is a client too many
+
+
+def note(path: Path, learned: Mapping[str, Any]) -> None:
+    """Write down what whoever serves learns, a line of JSON: in a file that only they can read, not in the log.
+
+    Raises PpspeechError where the file cannot hold more.
+    """
+    line = (json.dumps(learned, ensure_ascii=False) + "\n").encode()
+    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        if os.write(opened, line) != len(line):
+            raise PpspeechError(f"{path} cannot hold more")
+    finally:
+        os.close(opened)
 
 
 class QueryBudget:

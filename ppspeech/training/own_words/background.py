@@ -76,11 +76,11 @@ class Background:
     ) -> "Background":
         """Listen to recordings, which are embedded once; whoever can puts different people into the two."""
         network = SpeechWindows(EmbeddingConfig("speech"))
-        heard = [
+        first, second = (
             tuple(Stream.of(sound, network, rate) for sound in track(sounds, "Hearing the background"))
             for sounds in (training, calibrating)
-        ]
-        return cls(*heard, says)
+        )
+        return cls(first, second, says)
 
     def __post_init__(self) -> None:
         if not self.training or not self.calibrating:
@@ -103,8 +103,9 @@ class Background:
 
     def trained_on(self, pooling: Pooling, most: int) -> Reals:
         """At most so many vectors, evenly spread over what trains, `(count, features)`."""
-        rows = np.concatenate([each.vectors(pooling)[::-APART] for each in self.training])
-        return rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(int)]
+        rows: Reals = np.concatenate([each.vectors(pooling)[::-APART] for each in self.training])
+        spread: Reals = rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(int)]
+        return spread
 
 
 def digest_of(samples: Samples) -> str:
