@@ -32,7 +32,7 @@ def serve(
     listen: Annotated[str, typer.Option(help="HOST:PORT to listen at; port 0 takes a free one.")] = "127.0.0.1:7000",
     false_accept: Annotated[float, typer.Option(help="Let a stranger's voice pass at this rate, 0 to 1.")] = 0.01,
     digits: Annotated[int, typer.Option(help="So many are asked for.", min=1, max=8)] = 4,
-    seconds: Annotated[float, typer.Option(help="From the question to the answer.", min=1, max=600)] = 30.0,
+    seconds: Annotated[float, typer.Option(help="From the question to the answer.", min=1, max=50)] = 30.0,
     tries: Annotated[int, typer.Option(help="Failures in a row until a name is locked.", min=1)] = 5,
     locked: Annotated[float, typer.Option(help="For how many seconds a name is locked.", min=1)] = 900.0,
     enroll: Annotated[bool, typer.Option("--enroll/--no-enroll", help="Whether clients may enroll.")] = True,

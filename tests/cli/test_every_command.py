@@ -64,6 +64,7 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "transcribe": (EVIL, "clip.wav"),
     "verify": (EVIL, "clip.wav", "--enroll", "other.wav"),
     "verify-release": (EVIL, "--key", "signing.pub"),
+    "voices learn": (EVIL, "--out", "voices"),
     "words learn": (EVIL,),
     "wake": (f"{EVIL}.wav", "--server", "127.0.0.1:9", "--insecure"),
     "voices learn": (EVIL, "--out", "voices"),

@@ -53,7 +53,9 @@ class Person:
     def __init__(self, seed: int) -> None:
         generator = np.random.default_rng([7, seed])
         self.voice = unit(generator.normal(size=256))
-        self.digits = unit(generator.normal(size=(10, 9)), axis=1)
+        apart = np.eye(10) - 0.1  # ten directions in nine dimensions, as far apart as they can be
+        turned = np.linalg.qr(generator.normal(size=(9, 9)))[0]
+        self.digits = unit(apart @ np.linalg.svd(apart)[2][:9].T @ turned, axis=1)
 
 
 class ToldEar:

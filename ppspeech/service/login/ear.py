@@ -171,11 +171,11 @@ def until_said(chunks: Iterable[Samples], count: int) -> Iterator[Samples]:
             return
 
 
-def digit_of(name: str) -> int:
+def digit_of(path: Path) -> int:
     """Which digit a clip is of, by its name: `7.wav`, `7_again.wav`. Raises AudioError for another name."""
-    found = re.match(r"([0-9])(?![0-9])", Path(name).name)
+    found = re.match(r"([0-9])(?![0-9])", path.name)
     if found is None:
-        raise AudioError(f"a clip of a digit is named after it, such as 7.wav or 7_again.wav, got {Path(name).name!r}")
+        raise AudioError(f"a clip of a digit is named after it, such as 7.wav or 7_again.wav, got {path}")
     return int(found[1])
 
 
@@ -185,7 +185,7 @@ def digit_clips(paths: Iterable[Path]) -> dict[int, list[Path]]:
     for path in paths:
         inside = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
         for each in inside:
-            found.setdefault(digit_of(each.name), []).append(each)
+            found.setdefault(digit_of(each), []).append(each)
     return found
 
 

@@ -11,7 +11,7 @@ from ppspeech.protocols.speakers import LoginTerms
 from ppspeech.service.login.ear import NUMBERS, SPEECH, VOICE, LoginSpace
 from ppspeech.service.offer import TASKS
 
-LONGEST_SECONDS = 600.0
+LONGEST_SECONDS = 50.0  # a message is waited for a minute
 
 
 @TASKS.register("login")
