@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from ppspeech.audio import Samples
 from ppspeech.bundle import Bundle
 from ppspeech.cli.app import app
-from ppspeech.errors import ModelError, PpspeechError
+from ppspeech.errors import ModelError, PeerGoneError, PpspeechError
 from ppspeech.network import Address
 from ppspeech.service import Bridge, HeadStage, SpeechStage, Wake
 from ppspeech.service.client import wyoming_bridge
@@ -115,6 +115,20 @@ def test_when_it_asks_does_not_depend_on_what_was_answered(words: list[str | Non
     assert np.diff(times) == pytest.approx(REST_S + SETTLE_S, abs=2 * STEP / RATE)
     assert times == [each.at for each in Wake(Says([None]), At(*range(10_000))).feed(NOISE)]  # type: ignore[arg-type]
     assert len(times) == 3
+
+
+def test_a_session_that_has_ended_is_begun_again_once() -> None:
+    class Gone(Says):
+        def recognize(self, sound: Samples, rate: int) -> Any:
+            told = super().recognize(sound, rate)
+            if len(self.asked) % 3:
+                raise PeerGoneError("the session was over")
+            return told
+
+    client: Any = Gone(["yes"], [NOISE])
+    assert [each.word for each in Wake(client, At(80)).feed(NOISE)] == ["yes"]
+    with pytest.raises(PeerGoneError):
+        Wake(client, At(80)).feed(NOISE)
 
 
 def test_digital_silence_is_not_asked_about() -> None:
