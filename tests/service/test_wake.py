@@ -204,6 +204,19 @@ def test_a_command_listens_window_by_window(asked: Running, tmp_path: Path) -> N
     assert "to you alone" in done.output
 
 
+def test_commands_listen_to_the_microphone(asked: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = np.array_split(scene("yes")[: 4 * RATE], 40)
+    monkeypatch.setattr("ppspeech.audio.find_recorder", lambda: "arecord")
+    monkeypatch.setattr("ppspeech.audio.record", lambda seconds, rate: iter(pieces))
+    where = ["--pin", asked.pin, "--model", "live", "--json"]
+    for words in (["wake", "--server", asked.address], ["recognize", asked.address, "--mic", "--listen"]):
+        done = CliRunner().invoke(app, [*words, *where])
+        assert done.exit_code == 0, done.output
+        rows = [json.loads(line) for line in done.output.splitlines()]
+        assert "yes" in [row["word"] for row in rows]
+        assert {row["clip"] for row in rows} == {"the microphone"}
+
+
 @pytest.mark.parametrize(
     ("given", "why"),
     [
