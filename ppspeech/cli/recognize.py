@@ -105,7 +105,7 @@ def recognize(
         door, model=model or None, task="words", keep_payloads=show_transcript, outcome=outcome
     ) as client:
         if not mic:
-            known = sort_clips(given, client.offer.terms.front_end)
+            known = Clips(given) if listen else sort_clips(given, client.offer.terms.front_end)
         if listen:
             _watch(client, known, seconds if mic else 0.0, as_json)
             answers = []
@@ -157,8 +157,8 @@ def _watch(client: "Client", clips: Clips, seconds: float, as_json: bool) -> Non
     from ppspeech.service import spoken_in
 
     rate, mine = client.offer.terms.front_end.sample_rate, client.outcome == "client"
-    for clip in clips.good or [Path("the microphone")]:
-        sound = [samples_at(clip, None, rate)] if clips.good else record(seconds, rate)
+    for clip in clips.good:
+        sound = record(seconds, rate) if seconds else [samples_at(clip, None, rate)]
         with client.watch() as watching:
             for heard in spoken_in(watching.over(sound)):
                 row = {"clip": str(clip), "at": heard.at, "word": heard.word, "seconds": round(heard.seconds, 4)}

@@ -21,6 +21,7 @@ from ppspeech.network import run_together
 from ppspeech.protocols import meet_as_client, meet_as_server
 from ppspeech.protocols.words import KeywordJob, Questions, answer, encode_models, recognize
 from ppspeech.service import BudgetSpentError, Deployment, export_words, plan_words, serve
+from ppspeech.service.client import heads as client_module
 from ppspeech.service.client.heads import head_input
 from ppspeech.service.offer import describe, read_offers
 from ppspeech.service.requests import Ask, Request
@@ -138,6 +139,14 @@ def test_every_window_is_told_as_in_the_clear(asked: Running, heads: dict[str, B
     assert {"yes", None} <= {each.word for each in heard}
     assert np.diff([each.at for each in heard]) == pytest.approx(0.08)
     assert heard[-1].at == pytest.approx(len(sound) / RATE, abs=0.08)
+
+
+def test_who_listens_on_begins_another_session(asked: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "LONGEST_SESSION_S", 0.0)
+    with asked.connect("live") as client, client.watch() as watching:
+        heard = watching.feed(scene("yes", pause=2.2))
+        assert len(heard) > AHEAD
+    assert "yes" in {each.word for each in heard}
 
 
 def test_what_is_said_does_not_show_while_listening(asked: Running) -> None:

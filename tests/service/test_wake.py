@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from ppspeech.audio import Samples
 from ppspeech.bundle import Bundle
 from ppspeech.cli.app import app
-from ppspeech.errors import ModelError, PpspeechError
+from ppspeech.errors import ModelError, PeerGoneError, PpspeechError
 from ppspeech.network import Address
 from ppspeech.service import Bridge, HeadStage, SpeechStage, Wake
 from ppspeech.service.client import wyoming_bridge
@@ -117,6 +117,20 @@ def test_when_it_asks_does_not_depend_on_what_was_answered(words: list[str | Non
     assert len(times) == 3
 
 
+def test_a_session_that_has_ended_is_begun_again_once() -> None:
+    class Gone(Says):
+        def recognize(self, sound: Samples, rate: int) -> Any:
+            told = super().recognize(sound, rate)
+            if len(self.asked) % 3:
+                raise PeerGoneError("the session was over")
+            return told
+
+    client: Any = Gone(["yes"], [NOISE])
+    assert [each.word for each in Wake(client, At(80)).feed(NOISE)] == ["yes"]
+    with pytest.raises(PeerGoneError):
+        Wake(client, At(80)).feed(NOISE)
+
+
 def test_digital_silence_is_not_asked_about() -> None:
     client: Any = Says(["yes"])
     wake = Wake(client, At(*range(10_000)))
@@ -188,6 +202,19 @@ def test_a_command_listens_window_by_window(asked: Running, tmp_path: Path) -> N
     done = CliRunner().invoke(app, ["recognize", *where, "--outcome", "server"])
     assert done.exit_code == 2
     assert "to you alone" in done.output
+
+
+def test_commands_listen_to_the_microphone(asked: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = np.array_split(scene("yes")[: 4 * RATE], 40)
+    monkeypatch.setattr("ppspeech.audio.find_recorder", lambda: "arecord")
+    monkeypatch.setattr("ppspeech.audio.record", lambda seconds, rate: iter(pieces))
+    where = ["--pin", asked.pin, "--model", "live", "--json"]
+    for words in (["wake", "--server", asked.address], ["recognize", asked.address, "--mic", "--listen"]):
+        done = CliRunner().invoke(app, [*words, *where])
+        assert done.exit_code == 0, done.output
+        rows = [json.loads(line) for line in done.output.splitlines()]
+        assert "yes" in [row["word"] for row in rows]
+        assert {row["clip"] for row in rows} == {"the microphone"}
 
 
 @pytest.mark.parametrize(

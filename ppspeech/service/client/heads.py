@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 HOP_S = 0.08
 """From one window to the next."""
+LONGEST_SESSION_S = 1_800.0
+"""Servers end sessions after an hour: whoever listens on and on begins another before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,7 @@ class Watching:
         self._live = LiveVectors(vectors)
         self._at = vectors.seconds
         self.words: list[str | None] = []
+        self._since = time.monotonic()
         self._watch = self._prepared()
 
     def feed(self, samples: "Tensor | ArrayLike") -> list[Heard]:
@@ -193,6 +196,9 @@ class Watching:
 
     def _prepared(self) -> Watch:
         self._batch.close()
+        if time.monotonic() - self._since > LONGEST_SESSION_S:
+            self._client.close()
+            self._since = time.monotonic()
         session = self._client.session(meet_as_client)
         self.record = self._batch.enter_context(session.asking(Request(Ask.WATCH, utterances=self._terms.ahead)))
         met = replace(session.met, channel=self.record)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ppspeech.audio import Samples, one_channel
 from ppspeech.audio.embeddings import SpeechDetector
-from ppspeech.errors import ModelError
+from ppspeech.errors import ModelError, PeerGoneError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -191,6 +191,9 @@ class Wake:
         return True
 
     def _check(self) -> Checked:
-        answer = self._client.recognize(self._heard, WAKE_RATE)
+        try:
+            answer = self._client.recognize(self._heard, WAKE_RATE)
+        except PeerGoneError:  # sessions end after a while: another one is begun, once
+            answer = self._client.recognize(self._heard, WAKE_RATE)
         spent = answer.seconds + answer.offline_seconds
         return Checked(round(self._now / WAKE_RATE, 3), answer.value, spent, answer.bytes_up + answer.bytes_down)
