@@ -67,7 +67,6 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "voices learn": (EVIL, "--out", "voices"),
     "words learn": (EVIL,),
     "wake": (f"{EVIL}.wav", "--server", "127.0.0.1:9", "--insecure"),
-    "voices learn": (EVIL, "--out", "voices"),
 }
 """What each command is given that cannot be used, and must be named in its answer."""
 
