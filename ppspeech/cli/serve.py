@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ppspeech.service import Offer, ServiceFiles
     from ppspeech.service.server import Served
 
-
-SPEAKER_FRAMES = 100
 
 Chosen = TypeVar("Chosen")
 
@@ -44,7 +42,8 @@ def serve(
             metavar="NAME=VALUE,…",
             help="Choices for words: operation=viterbi takes the best path, quicker than forward and, in a circuit, "
             "over slow links; reject=true lets a garbage model say that it was none of them, garbage=… gives it nats a "
-            "frame; limit, bits.",
+            "frame; limit, bits. outcome=server, of heads on embeddings: we alone learn the words, of clients that "
+            "agree, in outcomes.jsonl of --state.",
         ),
     ] = None,
     sentences: Annotated[
@@ -69,6 +68,18 @@ def serve(
             "threshold, with norm=z, t or zt where there is a cohort.",
         ),
     ] = None,
+    scoring: Annotated[
+        Literal["linear", "gmm", "hardened"] | None,
+        typer.Option(help="Speakers: the same as --speakers scoring=…; gmm needs a cohort or a threshold."),
+    ] = None,
+    cohort: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER",
+            help="Speakers: the same as --speakers cohort=…: other people recorded like those who will try, a folder "
+            "of clips each, or a corpus, such as synthetic, the built-in voices, to try out.",
+        ),
+    ] = "",
     texts: Annotated[
         list[str] | None,
         typer.Option(
@@ -117,7 +128,7 @@ def serve(
 
     Examples: `ppspeech serve words`, `ppspeech serve sentences --frames 640`, `ppspeech serve words --listen
     0.0.0.0:7000 --certificate c.pem --key k.pem --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices
-    --enroll --state people --speakers scoring=gmm,cohort=others`, `ppspeech serve meetings.archive`, `ppspeech serve
+    --enroll --state people --scoring gmm --cohort others`, `ppspeech serve meetings.archive`, `ppspeech serve
     sentences --spotting threshold=40`, `ppspeech serve calls.txt --texts tells=count`, `ppspeech serve words --web
     127.0.0.1:7443`
     """
@@ -139,13 +150,15 @@ def serve(
         words=choices(Deployment(frames=frames), words, "--words"),
         sentences=choices(SentenceDeployment(frames=frames), sentences, "--sentences"),
         speakers=choices(
-            SpeakerDeployment(frames=frames or SPEAKER_FRAMES, enrolls=enroll, stores=store), speakers, "--speakers"
+            SpeakerDeployment(frames=frames, enrolls=enroll, stores=store, scoring=scoring, cohort=cohort or None),
+            speakers,
+            "--speakers",
         ),
         spotting=None if spotting is None else choices(SpotDeployment(), spotting, "--spotting"),
         texts=choices(TextDeployment(), texts, "--texts"),
     )
-    if chosen.speakers.names == "server" and state is None:
-        raise PpspeechError("names that are ours to learn need a --state folder to be written in")
+    if "server" in (chosen.speakers.names, chosen.words.outcome) and state is None:
+        raise PpspeechError("names and words that are ours to learn need a --state folder to be written in")
     sources = named(bundles)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)

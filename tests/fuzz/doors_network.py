@@ -233,6 +233,45 @@ def networks_description() -> Door:
 
 
 @door(cost=40)
+def heads_description() -> Door:
+    """The same, of heads on embeddings, of utterances and of windows."""
+    from ppspeech.audio.embeddings import EmbeddingConfig, Pooling
+    from ppspeech.models import EmbeddingHead
+    from ppspeech.service import Deployment
+    from ppspeech.service.server.words import ServedHead
+    from tests.service.heads import released
+
+    windows, outcome = EmbeddingConfig("speech", pooling=Pooling("window")), Deployment(outcome="server")
+    with tempfile.TemporaryDirectory() as folder:
+        words = released(Path(folder, "w"), EmbeddingHead(4, 96), EmbeddingConfig("speech"))
+        live = released(Path(folder, "l"), EmbeddingHead(3, 96, "margin"), windows)
+        offers = [
+            ServedHead.of("words", words, Deployment(), Path("unused")).offer,
+            ServedHead.of("live", live, outcome, Path("unused")).offer,
+        ]
+
+    def enter(data: bytes) -> None:
+        read_offers(data, "heads")
+
+    return Door(enter, tuple(describe((each,)) for each in offers), "json")
+
+
+@door(cost=2)
+def wyoming_events() -> Door:
+    """What whoever connects to a bridge for Home Assistant sends."""
+    from ppspeech.service.client.wyoming_bridge import EventReader, samples_of
+
+    def enter(data: bytes) -> None:
+        for _, told, payload in EventReader().feed(data):
+            assert len(samples_of(told, payload)) == len(payload) // 2
+
+    form = b'{"rate": 16000, "width": 2, "channels": 1}'
+    chunk = b'{"type": "audio-chunk", "data_length": %d, "payload_length": 4}\n' % len(form) + form + b"abcd"
+    inline = b'{"type": "audio-chunk", "data": ' + form + b', "version": "1.8.0"}\n'
+    return Door(enter, (chunk, inline + chunk, inline))
+
+
+@door(cost=40)
 def network_sentences_description() -> Door:
     """The same, of networks that are read greedily."""
     from ppspeech.service import SentenceDeployment
@@ -266,6 +305,37 @@ def spotting_description() -> Door:
         read_offers(data, "spotting")
 
     return Door(enter, (describe((calls,)), describe((words,))), "json")
+
+
+@door(cost=12)
+def login_description() -> Door:
+    """The same, of log-ins: a space of voices and digits."""
+    from ppspeech.service.login import ServedLogin
+    from tests.service.login_people import cohort_bundle, made_up_space
+
+    folder = new_folder()
+    served = ServedLogin.of("login", cohort_bundle(folder / "b"), folder, None, made_up_space())
+    return Door(lambda data: read_offers(data, "login"), (describe((served.offer,)),), "json")
+
+
+@door(cost=4)
+def login_enrollment() -> Door:
+    """A name and a sealed template, which nobody here can open; and what is opened, which its owner chose."""
+    from ppspeech.protocols.speakers import LoginTerms
+    from ppspeech.service.login import Accounts, Template
+    from ppspeech.service.login.seal import open_sealed, seal, sealed_bytes
+    from tests.service.login_people import Person
+
+    accounts, terms, key, ann = Accounts(new_folder() / "a.sqlite", "s"), LoginTerms(256, 9), bytes(32), Person(1)
+    sealed = seal(key, "ann", "s", Template(ann.voice, ann.digits))
+
+    def enter(data: bytes) -> None:
+        says = Says(*apart(data))
+        name, template = receive_name(says), says.receive(0, sealed_bytes(terms))
+        accounts.enroll(name, template)
+        open_sealed(key, name, "s", template, terms)
+
+    return Door(enter, (several(b"ann".ljust(21, b"\0"), sealed),))
 
 
 @door(cost=12)

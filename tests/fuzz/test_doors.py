@@ -137,6 +137,9 @@ REACHED = {
     "ppspeech.crypto.lattice.vectors": "nobody: no protocol uses it, and TenSEAL reads its bytes",
     "ppspeech.crypto.lattice.zeros": "nobody: it reads random bytes of our own",
     "ppspeech.network.local.groups": "our own processes, which answer for nobody",
+    "ppspeech.service.client.login": "login_description: what it loads was read there",
+    "ppspeech.service.login.digits": "a file of one's own, or a space that was just made",
+    "ppspeech.service.tasks.login": "login_description",
     "ppspeech.service.server.cohort": "folders of one's own",
     "ppspeech.service.server.keeper": "a gallery of one's own",
 }

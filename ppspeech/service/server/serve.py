@@ -144,6 +144,8 @@ def serve(
 
     Raises PpspeechError for a model that cannot be served, or an address that cannot be listened at.
     """
+    if state is None and words is not None and words.outcome == "server":
+        raise PpspeechError("words that are ours to learn need a folder, `state`, to be written in")
     paths = [None if path is None else Path(path) for path in (certificate, key, client_ca)]
     threads = torch.get_num_threads()
     with kept_folder(state) as folder, own_tls(*paths, insecure=insecure) as tls:
