@@ -147,11 +147,16 @@ def _trained(folder: Path, count: int) -> "tuple[Bundle, list[tuple[Any, int]]]"
     lightning.Trainer(max_epochs=4, enable_progress_bar=False, **quiet).fit(model, datamodule=people)
     release(model, folder / "words", not_private=True)
     bundle = load_bundle(folder / "words")
-    rate = bundle.config.mfcc.sample_rate
+    rate = _rate(bundle)
     chosen: dict[str, Utterance] = {}
     for clip in people.parts["test"].corpus:
         chosen.setdefault(str(clip.word), clip)
     return bundle, [(clip.waveform(rate), rate) for clip in list(chosen.values())[:count]]
+
+
+def _rate(bundle: "Bundle") -> int:
+    assert bundle.config.mfcc is not None
+    return bundle.config.mfcc.sample_rate
 
 
 def _ask(page: Any, microphone: Path, clip: tuple[Any, int]) -> dict[str, Any]:
@@ -167,7 +172,7 @@ def _figures(bundle: "Bundle", words: Sequence[dict[str, Any]], transform: float
     """From what the page said of each word; what Python says is of the samples that the page heard."""
     if transform is None:
         raise PpspeechError("the page's transform is not undone by its inverse")
-    rate = bundle.config.mfcc.sample_rate
+    rate = _rate(bundle)
     same = [each["value"] == bundle.recognize(np.asarray(each["samples"], np.float32), rate).value for each in words]
     where = f"Chromium and server on one machine over TLS, FSDD, {machine()}"
     note = f"median of {len(words)} words of unseen people, {where}"
