@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,6 +111,32 @@ def test_nothing_is_sent_for_sound_that_cannot_be_used(node: str, clips: list[An
         assert answer["error"].startswith("AudioError")
         assert reason in answer["error"]
     assert len(relay.connections) == 1, "what is offered is asked, and nothing else"
+
+
+CHEATS = {
+    "HELLO": (0, -1, "does not agree"),
+    "READY": (7, 0, "yes \\(1\\) or no"),
+    "BASE_REPLY": (202, 0, "no point of the group|closed the connection|ended the session"),
+    "BASE_COLUMNS": (206, -1, "it cheats"),
+    "RESUME": (203, -1, "different places"),
+    "COLUMNS": (204, -1, "it cheats"),
+    "REPLY": (3, 0, "not of this product and key"),
+    "FLIGHT": (215, 0, "expected a message of kind"),
+}
+"""What a server may change in its first message of a kind, and what the client says of it."""
+
+
+def test_a_server_that_cheats_is_refused(node: str, clips: list[Any], tmp_path: Path) -> None:
+    """Each connection has one byte changed; the client ends it, says why, and begins anew for the next word."""
+    alter = [None, *((kind, place) for kind, place, _ in CHEATS.values())]
+    with serving(tmp_path, "whole") as (_, port), relayed(port, alter) as relay:
+        *found, last = asked(node, relay.port, [clips[0]] * (len(CHEATS) + 1), ESPEAK_RATE)
+    for answer, (what, (_, _, why)) in zip(found, CHEATS.items(), strict=True):
+        assert re.search(why, answer.get("error", "no error")), (what, answer)
+    assert "error" not in last
+    assert len(relay.connections) == len(CHEATS) + 2
+    aborts = [up.frames[-1] for up, _ in relay.connections[1 : len(CHEATS) + 1]]
+    assert set(aborts) == {(255, 1)}, "a server that cheats sees one constant ABORT, whatever it did"
 
 
 def test_its_own_tests_pass(packages: str, built: Path) -> None:
