@@ -11,7 +11,7 @@ export MPLBACKEND := Agg
 # A waiting thread must not burn a core that another needs.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: help setup demo test test-slow mutants fuzz lint format bench docs lock clean
+.PHONY: help setup demo test test-slow mutants fuzz lint format bench docs web lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,6 +61,9 @@ bench: setup  ## every benchmark, beside its peers
 
 docs: setup  ## the documentation as a site, in build/docs; nothing is fetched
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
+
+web:  ## the client of the page, built from web/ with node and npm
+	cd web && npm ci --no-audit --no-fund && npm run build
 
 lock: setup  ## choose new versions within pyproject.toml's bounds
 	$(UV) pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \

@@ -1,6 +1,6 @@
 /**
  * Assemble `assembly/` to WebAssembly, and put it with `src/` into one ES module: `node build.mjs [folder]`.
- * `node build.mjs --tests` puts the tests into `build/test` instead.
+ * With `--tests` also the tests, into `build/test`.
  */
 
 import { execFileSync } from "node:child_process";
@@ -15,12 +15,13 @@ mkdirSync(`${here}build`, { recursive: true });
 execFileSync(process.execPath, [asc, "assembly/index.ts", ...flags], { cwd: here, stdio: "inherit" });
 
 const options = { absWorkingDir: here, bundle: true, format: "esm", target: "es2022", loader: { ".wasm": "binary" } };
-if (process.argv[2] === "--tests") {
+const js = "/* ppspeech-client, Apache-2.0; built from web/ with parts of @noble/hashes (MIT, Paul Miller). */";
+const folder = process.argv.slice(2).find((each) => !each.startsWith("--")) ?? "../ppspeech/service/page";
+const entryPoints = ["src/index.ts"];
+await build({ ...options, entryPoints, outfile: `${folder}/client.js`, minify: true, legalComments: "none", banner: { js } });
+
+if (process.argv.includes("--tests")) {
   const tests = readdirSync(`${here}test`).filter((name) => name.endsWith(".test.ts"));
-  const entryPoints = tests.map((name) => `test/${name}`);
-  await build({ ...options, entryPoints, outdir: "build/test", outExtension: { ".js": ".mjs" }, platform: "node" });
-} else {
-  const js = "/* ppspeech-client, Apache-2.0; built from web/ with parts of @noble/hashes (MIT, Paul Miller). */";
-  const outfile = `${process.argv[2] ?? "../ppspeech/service/page"}/client.js`;
-  await build({ ...options, entryPoints: ["src/index.ts"], outfile, minify: true, legalComments: "none", banner: { js } });
+  const all = tests.map((name) => `test/${name}`);
+  await build({ ...options, entryPoints: all, outdir: "build/test", outExtension: { ".js": ".mjs" }, platform: "node" });
 }

@@ -30,6 +30,14 @@ def packages(node: str) -> str:
     return node
 
 
+@pytest.fixture(scope="session")
+def built(packages: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The client as the build makes it now; its own tests are in `web/build/test`."""
+    folder = tmp_path_factory.mktemp("built")
+    run_node(packages, "build.mjs", str(folder), "--tests")
+    return folder / "client.js"
+
+
 def run_node(node: str, *arguments: str, given: Any = None, cwd: Path = WEB) -> str:
     done = subprocess.run(
         [node, *arguments], cwd=cwd, input=json.dumps(given), capture_output=True, text=True, timeout=300

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -112,10 +113,35 @@ def test_nothing_is_sent_for_sound_that_cannot_be_used(node: str, clips: list[An
     assert len(relay.connections) == 1, "what is offered is asked, and nothing else"
 
 
-def test_its_own_tests_pass(packages: str, tmp_path: Path) -> None:
+CHEATS = {
+    "HELLO": (0, -1, "does not agree"),
+    "READY": (7, 0, "yes \\(1\\) or no"),
+    "BASE_REPLY": (202, 0, "no point of the group|closed the connection|ended the session"),
+    "BASE_COLUMNS": (206, -1, "it cheats"),
+    "RESUME": (203, -1, "different places"),
+    "COLUMNS": (204, -1, "it cheats"),
+    "REPLY": (3, 0, "not of this product and key"),
+    "FLIGHT": (215, 0, "expected a message of kind"),
+}
+"""What a server may change in its first message of a kind, and what the client says of it."""
+
+
+def test_a_server_that_cheats_is_refused(node: str, clips: list[Any], tmp_path: Path) -> None:
+    """Each connection has one byte changed; the client ends it, says why, and begins anew for the next word."""
+    alter = [None, *((kind, place) for kind, place, _ in CHEATS.values())]
+    with serving(tmp_path, "whole") as (_, port), relayed(port, alter) as relay:
+        *found, last = asked(node, relay.port, [clips[0]] * (len(CHEATS) + 1), ESPEAK_RATE)
+    for answer, (what, (_, _, why)) in zip(found, CHEATS.items(), strict=True):
+        assert re.search(why, answer.get("error", "no error")), (what, answer)
+    assert "error" not in last
+    assert len(relay.connections) == len(CHEATS) + 2
+    aborts = [up.frames[-1] for up, _ in relay.connections[1 : len(CHEATS) + 1]]
+    assert set(aborts) == {(255, 1)}, "a server that cheats sees one constant ABORT, whatever it did"
+
+
+def test_its_own_tests_pass(packages: str, built: Path) -> None:
     """Vectors and refusals, in TypeScript."""
-    run_node(packages, "build.mjs", "--tests")
-    said = run_node(packages, "--test", "build/test")
+    said = run_node(packages, "--test", str(WEB / "build" / "test"))
     assert "# fail 0" in said
 
 
@@ -123,9 +149,8 @@ def test_its_types_fit(packages: str) -> None:
     run_node(packages, "node_modules/typescript/bin/tsc", "-p", ".")
 
 
-def test_what_is_packaged_is_what_the_build_makes(packages: str, tmp_path: Path) -> None:
-    run_node(packages, "build.mjs", str(tmp_path))
-    assert (tmp_path / "client.js").read_bytes() == (PAGE / "client.js").read_bytes(), "run `make web`"
+def test_what_is_packaged_is_what_the_build_makes(built: Path) -> None:
+    assert built.read_bytes() == (PAGE / "client.js").read_bytes(), "run `make web`"
 
 
 def test_the_client_is_small() -> None:

@@ -1,3 +1,4 @@
+export { beginHash, hashBlocks } from "./sha256";
 export { begin, forward, inverse, makeSecret, makeErrors, makeKey, encryptZero, addMessage, openReply } from "./ring";
 export { fromWord, toWord } from "./ring";
 export { expandSeed } from "./blake";

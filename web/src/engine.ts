@@ -185,8 +185,13 @@ function askTables(
   const words = new Uint32Array(hashed.buffer);
   at = 0;
   for (const [bits, width, count] of shapes) {
-    const low = Uint32Array.from({ length: count }, (_, i) => words[4 * (at + i)]! & mask(width));
-    const high = Uint32Array.from({ length: count }, (_, i) => words[4 * (at + i) + 1]! & (width > 32 ? mask(width - 32) : 0));
+    const low = new Uint32Array(count);
+    const high = new Uint32Array(count);
+    const [lower, upper] = [mask(width), width > 32 ? mask(width - 32) : 0];
+    for (let i = 0; i < count; i++) {
+      low[i] = words[4 * (at + i)]! & lower;
+      high[i] = words[4 * (at + i) + 1]! & upper;
+    }
     tables.set(`${bits},${width}`, { choices: choices.subarray(at, at + count), pads: { low, high }, used: 0 });
     at += count;
   }
@@ -195,5 +200,7 @@ function askTables(
 /** The lowest 32 bits of every block of 16 bytes: shares have no more. */
 function lows(blocks: Uint8Array): Uint32Array {
   const words = new Uint32Array(blocks.buffer);
-  return Uint32Array.from({ length: words.length / 4 }, (_, i) => words[4 * i]!);
+  const out = new Uint32Array(words.length / 4);
+  for (let i = 0; i < out.length; i++) out[i] = words[4 * i]!;
+  return out;
 }

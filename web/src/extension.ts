@@ -5,6 +5,7 @@ import { ascii, joined, same } from "./bytes.ts";
 import { ProtocolError } from "./errors.ts";
 import type { Kernel } from "./kernel.ts";
 import { drawn, type Random } from "./random.ts";
+import { RunningHash } from "./running_hash.ts";
 import type { Channel } from "./wire.ts";
 
 const PORTION = 65536;
@@ -67,16 +68,16 @@ export class BlockHash {
 abstract class End {
   done = 0;
   readonly hash: BlockHash;
-  protected readonly running;
+  protected readonly running: RunningHash;
 
   constructor(protected readonly kernel: Kernel, key: Uint8Array, label: Uint8Array) {
     this.hash = new BlockHash(kernel, key);
-    this.running = sha256.create().update(ascii("ppspeech transfers")).update(label);
+    this.running = new RunningHash(kernel).update(ascii("ppspeech transfers")).update(label);
   }
 
   /** SHA-256 of all columns so far. */
   get said(): Uint8Array {
-    return this.running.clone().digest();
+    return this.running.digest();
   }
 
   /** L at the challenge, of columns given as rows of `width` bytes, 16 of which count: 16 bytes for each of 128. */
@@ -214,5 +215,7 @@ function digest(hashes: Uint8Array): Uint8Array {
 
 /** Rows of 16 bytes, each with the same row added. */
 export function plus(rows: Uint8Array, row: Uint8Array): Uint8Array {
-  return rows.map((byte, i) => byte ^ row[i & 15]!);
+  const out = new Uint8Array(rows.length);
+  for (let i = 0; i < rows.length; i++) out[i] = rows[i]! ^ row[i & 15]!;
+  return out;
 }

@@ -55,8 +55,9 @@ export class FrontEnd {
   private static(samples: Float64Array): Rows {
     const { config, window } = this;
     const emphasized = samples.map((x, n) => x - config.pre_emphasis * (n ? samples[n - 1]! : 0));
+    const frame = new Float64Array(window.length);
     return this.starts(samples).map((start) => {
-      const frame = window.map((w, n) => w * emphasized[start + n]!);
+      for (let n = 0; n < frame.length; n++) frame[n] = window[n]! * emphasized[start + n]!;
       const power = this.spectrum.of(frame);
       const logs = this.filters.map((filter) => Math.log(Math.max(dot(power, filter), config.floor)));
       return Float64Array.from(this.cosines, (cosine) => dot(cosine, logs));

@@ -17,6 +17,8 @@ export interface Exports {
   openReply(kept: number, count: number, second: number, secret: number, first: number, step: number): void;
   fromWord(word: number): bigint;
   toWord(c: bigint): number;
+  beginHash(state: number): void;
+  hashBlocks(state: number, data: number, blocks: number): void;
   expandKeys(keys: number, out: number): void;
   encryptEight(at: number, keys: number): void;
   zeroUnder(key: number, out: number): void;

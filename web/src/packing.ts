@@ -52,5 +52,5 @@ export function highAt(data: Uint8Array, place: number, width: number): number {
 
 /** The lowest `bits` of 32, as ones. */
 export function mask(bits: number): number {
-  return bits >= 32 ? 0xffffffff : 2 ** bits - 1;
+  return bits >= 32 ? 0xffffffff : (1 << bits) - 1;
 }

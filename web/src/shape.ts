@@ -117,7 +117,9 @@ export function frameMonomials(shape: Shape, frame: ArrayLike<number>): number[]
   const z = [...x, 1];
   if (shape.terms === "linear") return z;
   if (shape.terms === "diagonal") return [...x.map((value) => value * value), ...z];
-  return z.flatMap((one, i) => z.slice(i).map((other) => one * other));
+  const full: number[] = [];
+  for (let i = 0; i < z.length; i++) for (let j = i; j < z.length; j++) full.push(z[i]! * z[j]!);
+  return full;
 }
 
 /** Monomials of an utterance, its last frame repeated up to the public length. Raises AudioError for what cannot be. */
