@@ -35,13 +35,15 @@ def run(place: Path, installed: Path, *words: str) -> subprocess.CompletedProces
     return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_a_wheel_brings_the_recipes(wheel: Path, tmp_path: Path) -> None:
+def test_a_wheel_brings_the_recipes_and_the_page(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "installed")
     assert [name for name in CONFIGS if f"ppspeech/configs/{name}" in names] == CONFIGS
     assert not [name for name in names if name.startswith(("tests/", "configs/", "notebooks/"))]
     assert "ppspeech/py.typed" in names
+    for name in ("index.html", "page.css", "page.js", "client.js", "recorder.js"):
+        assert f"ppspeech/service/page/{name}" in names
     listed = run(tmp_path, tmp_path / "installed", "train")
     assert listed.returncode == 0, listed.stderr
     for name in CONFIGS:
