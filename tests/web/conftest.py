@@ -39,6 +39,8 @@ def built(packages: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_node(node: str, *arguments: str, given: Any = None, cwd: Path = WEB) -> str:
-    done = subprocess.run([node, *arguments], cwd=cwd, input=json.dumps(given), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [node, *arguments], cwd=cwd, input=json.dumps(given), capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout
