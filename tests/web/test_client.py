@@ -151,6 +151,12 @@ def test_its_own_tests_pass(packages: str, built: Path) -> None:
     assert "# fail 0" in said
 
 
+@pytest.mark.slow
+def test_its_mutants_are_killed(packages: str, built: Path) -> None:
+    """Without one of its checks a test of its own fails."""
+    assert "SURVIVED" not in run_node(packages, "mutants.mjs")
+
+
 def test_its_types_fit(packages: str) -> None:
     run_node(packages, "node_modules/typescript/bin/tsc", "-p", ".")
 
