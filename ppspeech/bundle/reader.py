@@ -81,7 +81,9 @@ class Bundle:
     def verifier(self) -> Verifier:
         """The model as one that tells speakers. Raises ModelError for another kind of model."""
         if "verify" not in self.config.kind.uses:
-            raise ModelError(f"a speaker_ubm is needed to tell speakers, this bundle is a {self.config.type}")
+            raise ModelError(
+                f"a speaker_ubm is needed to tell speakers, or a voice_embedding; this bundle is a {self.config.type}"
+            )
         return Verifier.of(self.model, self.config)
 
     @property

@@ -1,9 +1,9 @@
-"""Who speaks? A background model and voices enrolled from it, used in the clear.
+"""Who speaks? Voices as directions, enrolled and claimed, used in the clear.
 
-Enrollment moves the background model's means towards a voice. As they are, they are the means of the speaker's mixture
-(Reynolds et al. 2000). Measured from where they were and brought to length 1, they are a direction; the cosine of two
-directions says how alike two voices are (Campbell et al. 2006), here and under encryption. Either is a template, and
-the device that hears the voice computes it.
+A background model's means move towards a voice; measured from where they were and brought to length 1, they are a
+direction (Campbell et al. 2006). A public network says one too. The cosine of two directions says how alike two voices
+are, here and under encryption. A direction is a template, and the device that hears the voice computes it; so are the
+means as they are, those of the speaker's mixture (Reynolds et al. 2000), where there is a background model.
 
 Which cosine is enough depends on how much was said and on how it was recorded: a claim is decided by the rate at which
 strangers reach it, among the people of a cohort (`ppspeech.models.impostors`). Speech that is unlike the cohort's is
@@ -12,18 +12,16 @@ not accepted: nothing is known about the strangers there.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of, in_usual_range
+from ppspeech.audio import Sound
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.errors import ModelError
-from ppspeech.models import UNUSUAL, Impostors, adapt_speakers, voice_directions
-from ppspeech.models.gaussian import GaussianMixture
+from ppspeech.models import UNUSUAL, Impostors, UbmVoices, Voices, one_direction
 
 FALSE_ACCEPT = 0.01
 UNUSUAL_ELSEWHERE = 0.03
@@ -62,15 +60,13 @@ class Identified:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """A background model in the clear, and the cohort that thresholds are set among; None where none was released.
+    """What hears voices, in the clear, and the cohort that thresholds are set among; None where none was released.
 
     `unusual` is the share of the cohort's own speech that would be called unlike it; smaller for a cohort that was
     brought because it is recorded like those who will try.
     """
 
-    ubm: GaussianMixture
-    mfcc: MfccConfig
-    relevance: float
+    voices: Voices
     impostors: Impostors | None
     unusual: float = UNUSUAL_ELSEWHERE
 
@@ -78,18 +74,27 @@ class Verifier:
     def of(cls, model: nn.Module, config: BundleConfig) -> "Verifier":
         """A trained model of a kind that verifies."""
         settings: Any = config.settings
-        ubm = cast(GaussianMixture, model)
-        return cls(ubm, config.front_end, settings.relevance, settings.impostors(ubm))
+        return cls(settings.voices(model, config), settings.impostors(model))
 
     @property
     def size(self) -> int:
         """Numbers of a template."""
-        return self.ubm.components * self.mfcc.features
+        return self.voices.size
+
+    @property
+    def background(self) -> UbmVoices:
+        """The background model. Raises ModelError where a public network hears voices."""
+        if not isinstance(self.voices, UbmVoices):
+            raise ModelError(
+                "likelihood ratios need a background model (speaker_ubm), and these voices are heard by a public "
+                "network: take scoring=linear or hardened"
+            )
+        return self.voices
 
     def among(self, people: Iterable[Sequence[Sound]], rate: int | None = None) -> "Verifier":
         """The same with a cohort of one's own: clips of each person; see `Impostors.of` for what it refuses."""
         clips = [self.features(own, rate) for own in people]
-        return replace(self, impostors=Impostors.of(self.ubm, clips, self.relevance), unusual=UNUSUAL)
+        return replace(self, impostors=Impostors.of(self.voices, clips), unusual=UNUSUAL)
 
     def verify(
         self,
@@ -154,43 +159,35 @@ class Verifier:
             raise ModelError("the model has no cohort to set a threshold among: give one, or a threshold")
         return self.impostors.threshold(template, frames, rate)
 
-    @torch.no_grad()
     def unlike(self, speech: Mapping[str, Tensor]) -> list[str]:
         """Which of these, frames by what they are, is unlike all speech of the cohort, in words for people."""
         if self.impostors is None:
             return []
         found = []
         for name, frames in speech.items():
-            likelihood = float(self.ubm.average_log_prob(frames.unsqueeze(0)))
-            lowest = self.impostors.lowest_likelihood(len(frames), self.unusual)
-            if likelihood < lowest:
+            usual, least = self.impostors.usualness(self.voices, frames, self.unusual)
+            if usual < least:
                 found.append(
-                    f"{name} is unlike the cohort's speech: {likelihood:.1f} nats a frame, theirs {lowest:.1f}+"
+                    f"{name} is unlike the cohort's speech: {usual:.3g} {self.voices.unit}, theirs {least:.3g}+"
                 )
         return found
 
     def features(self, sounds: Sequence[Sound], rate: int | None = None) -> list[Tensor]:
         """Features of each clip, `(frames, features)`."""
-        return features_of(sounds, Mfcc(self.mfcc), rate)
+        return self.voices.features(sounds, rate)
 
     def direction(self, clips: Sequence[Tensor]) -> Reals:
         """The direction of what one speaker said, `(size,)`, of unit length; from features `(frames, features)`."""
-        found = voice_directions(self.ubm, self._joined(clips), self.relevance).squeeze(0).double()
-        return np.asarray((found / found.norm().clamp_min(1e-12)).numpy())
+        return one_direction(self.voices, self._joined(clips))
 
-    @torch.no_grad()
     def means(self, clips: Sequence[Tensor]) -> Reals:
-        """The means of the speaker's mixture, `(size,)`, where the front end's features usually lie.
-
-        Its weights and covariances are the background's.
-        """
-        adapted = adapt_speakers(self.ubm, self._joined(clips), relevance=self.relevance)
-        return in_usual_range(adapted.gaussians.mean.squeeze(0), self.mfcc).reshape(-1)
+        """The means of the speaker's mixture, `(size,)`. Raises ModelError without a background model."""
+        return self.background.means(self._joined(clips))
 
     def _joined(self, clips: Sequence[Tensor]) -> Tensor:
         if not clips:
             raise ModelError("a template needs at least one clip")
-        return torch.cat(list(clips)).unsqueeze(0)
+        return torch.cat(list(clips))
 
 
 def _enrolled(name: str) -> str:

@@ -30,6 +30,7 @@ from ppspeech.cli.info import info
 from ppspeech.cli.inspect import inspect_bundle
 from ppspeech.cli.keys import keys
 from ppspeech.cli.ledger import LEDGER_COMMANDS
+from ppspeech.cli.login import LOGIN_COMMANDS
 from ppspeech.cli.music import MUSIC_COMMANDS
 from ppspeech.cli.party import party
 from ppspeech.cli.patches import patches
@@ -44,6 +45,9 @@ from ppspeech.cli.synth import synth
 from ppspeech.cli.train import train
 from ppspeech.cli.transcribe import transcribe
 from ppspeech.cli.verify import identify, verify
+from ppspeech.cli.voices import VOICE_COMMANDS
+from ppspeech.cli.wake import wake
+from ppspeech.cli.words import WORDS_COMMANDS
 from ppspeech.errors import MissingPackageError, PpspeechError, plain_warnings
 from ppspeech.screen import Console, speak_any_language
 
@@ -118,6 +122,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "corpus": corpus,
     "features": features,
     "recognize": recognize,
+    "wake": wake,
     "transcribe": transcribe,
     "spot": spot,
     "index": index,
@@ -154,15 +159,30 @@ for name, command in FILTER_COMMANDS.items():
     filters.command(name)(guarded(command))
 app.add_typer(filters, name="filter")
 
+voices = typer.Typer(help="People told apart by a public network.", no_args_is_help=True)
+for name, command in VOICE_COMMANDS.items():
+    voices.command(name)(guarded(command))
+app.add_typer(voices, name="voices")
+
 music = typer.Typer(help="Which song is it? Asked of a server that hears nothing.", no_args_is_help=True)
 for name, command in MUSIC_COMMANDS.items():
     music.command(name)(guarded(command))
 app.add_typer(music, name="music")
 
+login = typer.Typer(help="Let people in by their voice and digits that are asked for.", no_args_is_help=True)
+for name, command in LOGIN_COMMANDS.items():
+    login.command(name)(guarded(command))
+app.add_typer(login, name="login")
+
 ledger = typer.Typer(help="What was released from which data, and what it comes to together.", no_args_is_help=True)
 for name, command in LEDGER_COMMANDS.items():
     ledger.command(name)(guarded(command))
 app.add_typer(ledger, name="ledger")
+
+words = typer.Typer(help="Words of one's own, learned from a few clips.", no_args_is_help=True)
+for name, command in WORDS_COMMANDS.items():
+    words.command(name)(guarded(command))
+app.add_typer(words, name="words")
 
 
 def _print_version(wanted: bool) -> None:

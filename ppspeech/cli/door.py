@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,6 +18,10 @@ Certificate = Annotated[Path | None, typer.Option(help="Our own certificate, whe
 Key = Annotated[Path | None, typer.Option(help="Its private key, PEM.")]
 Insecure = Annotated[bool, typer.Option("--insecure", help="Plain TCP, on a loopback address, to try out.")]
 Model = Annotated[str, typer.Option("--model", help="Which of the server's models, where it has several.")]
+Outcome = Annotated[
+    Literal["client", "server"],
+    typer.Option(help="Who may learn the words: `server` agrees that it is the server alone, where it says so."),
+]
 ShowTranscript = Annotated[bool, typer.Option("--show-transcript", help="Show what the server saw.")]
 
 

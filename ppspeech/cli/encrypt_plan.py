@@ -66,7 +66,7 @@ def encrypt_plan(
 
     loaded = load_bundle(bundle)
     if "verify" in loaded.config.kind.uses:
-        plan = plan_speakers(loaded, SpeakerDeployment(places=places, frames=frames or 100), cohort)
+        plan = plan_speakers(loaded, SpeakerDeployment(places=places, frames=frames), cohort)
         facts = _speaker_facts(plan)
     elif isinstance(loaded.config.settings, SentenceHmmSettings | SentenceNetworkSettings):
         plan = plan_sentences(loaded, choices(SentenceDeployment(frames=frames), sentences, "--sentences"))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def enroll(
-    bundle: Annotated[Path, typer.Argument(help="The background model, the same bundle as the server's.")],
+    bundle: Annotated[Path, typer.Argument(help="The speaker bundle, the same as the server's.")],
     clips: Annotated[list[Path] | None, typer.Argument(help="Sound files of the speaker.")] = None,
     name: Annotated[str, typer.Option(help="What the speaker is to be called.")] = "",
     private: Annotated[
@@ -33,7 +33,9 @@ def enroll(
     cohort: Annotated[
         str, typer.Option(metavar="FOLDER", help="With --private: other people recorded alike; see `verify --help`.")
     ] = "",
-    frames: Annotated[int, typer.Option(help="With --private: as much of a trial is used, and no more.", min=1)] = 100,
+    frames: Annotated[
+        int | None, typer.Option(help="With --private: as much of a trial is used, by default what is usual.", min=1)
+    ] = None,
     threshold: Annotated[
         float | None, typer.Option(help="With --private: a cosine of your own instead of a rate.")
     ] = None,
@@ -72,7 +74,7 @@ def enroll(
             _say(name, client.enroll(name, clips or []), as_json)
         return
     from ppspeech.network import own_tls
-    from ppspeech.service import ServiceFiles
+    from ppspeech.service import ServiceFiles, SpeakerDeployment
     from ppspeech.service.server import (
         PublishedGallery,
         kept_folder,
@@ -88,8 +90,11 @@ def enroll(
             own = own_gallery(client, folder)
             if clips:
                 _say(name, _enroll_here(client, own, name, clips), as_json)
-            rule = rule_for_cosines(threshold, false_accept, frames, _impostors(client, cohort))
-        files, used = ServiceFiles.at(folder, budget), frames if threshold is None else 0
+            assert client.bundle is not None
+            impostors = _impostors(client, cohort)
+            used = SpeakerDeployment(frames=frames).used(client.bundle, impostors)
+            rule = rule_for_cosines(threshold, false_accept, used, impostors)
+        files, used = ServiceFiles.at(folder, budget), used if threshold is None else 0
         while True:  # once a key
             with connect_through(door, bundle=bundle, model=model or None) as client:
                 published = PublishedGallery.of(client, private, own, rule, decision, used)

@@ -169,7 +169,9 @@ def apply(
 
 
 def attack(
-    folder: Annotated[Path, typer.Argument(help="Filtered features, as `filter apply` wrote them.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Filtered features, as `filter apply` wrote them; or a corpus of changed sound.")
+    ],
     private: Annotated[Path | None, typer.Option(help="Whose they were; beside the folder by default.")] = None,
     attacker: Annotated[list[str] | None, typer.Option(help="Which attackers; all that apply by default.")] = None,
     filter: Annotated[
@@ -188,16 +190,24 @@ def attack(
     """Train attackers on half of the filtered features and see how often they name the person in the other half.
 
     The headline is the worst attacker at each number of clips of one person. Attackers know the label that was kept,
-    and with --filter the filter. Then half of the people are strangers to the worst ones (verification).
+    and with --filter the filter. Then half of the people are strangers to the worst ones (verification). Where it is
+    installed, a public voice embedding attacks too, as it is and tuned: it hears sound, and frames that a known filter
+    lets through or that are guessed from --public speech.
 
     Examples: `ppspeech filter attack filtered`, `ppspeech filter attack filtered --filter quiet --plot clips.png`,
-    `ppspeech filter attack filtered --attacker plda --clips 1 --clips 10 --json`
+    `ppspeech filter attack filtered --attacker plda --clips 1 --clips 10 --json`,
+    `ppspeech filter attack changed_voices --attacker voice_tuned`, `ppspeech filter attack audiomnist`
     """
     from ppspeech.figures import show_figures
     from ppspeech.filters import read_filtered
-    from ppspeech.filters.attack import CLIPS, judge_samples, plot_clips
+    from ppspeech.filters.attack import CLIPS, judge_samples, plot_clips, sound_samples
 
-    samples = read_filtered(folder, private)
+    if folder.is_dir() and ((folder / "filtering.json").exists() or not (folder / "manifest.csv").exists()):
+        samples = read_filtered(folder, private)
+    else:
+        samples = sound_samples(str(folder))
+        if private is not None or filter is not None:
+            raise ModelError(f"{folder} is sound: whose it is stands in its manifest, and its filter is not undone")
     known = _known(filter, public)
     found = judge_samples(
         *(samples, samples.hold_out(share, seed), attacker or None),
@@ -340,13 +350,13 @@ def _known(filter: Path | None, public: str) -> "KnownFilter | None":
     bundle = load_bundle(filter)
     settings: Any = bundle.config.settings
     if not public:
-        return KnownFilter(bundle.model)
+        return KnownFilter(bundle.model, mfcc=None if settings.level == "table" else bundle.mfcc)
     mfcc = None if settings.level == "table" else bundle.mfcc
     samples = load_samples(
         *(settings.keep, settings.hide, settings.level, public, {}, mfcc), unlabeled=True, skip_bad=True
     )
     inputs = list(samples.inputs)
-    return KnownFilter(bundle.model, torch.stack(inputs) if inputs[0].ndim == 1 else torch.cat(inputs))
+    return KnownFilter(bundle.model, torch.stack(inputs) if inputs[0].ndim == 1 else torch.cat(inputs), mfcc)
 
 
 def _attack_figures(report: "AttackReport", task: "Finding") -> "list[Figure]":

@@ -10,7 +10,18 @@ from rich import box
 from rich.table import Table
 
 from ppspeech.cli.clips import Clips, sort_clips
-from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, ShowTranscript, door_to, is_server
+from ppspeech.cli.door import (
+    Authority,
+    Certificate,
+    Insecure,
+    Key,
+    Model,
+    Outcome,
+    Pin,
+    ShowTranscript,
+    door_to,
+    is_server,
+)
 from ppspeech.errors import ModelError
 from ppspeech.screen import Console
 
@@ -42,6 +53,14 @@ def recognize(
     model: Model = "",
     mic: Annotated[bool, typer.Option("--mic", help="With a server: listen to the microphone.")] = False,
     seconds: Annotated[float, typer.Option(help="With --mic: how long.", min=1)] = 2.0,
+    listen: Annotated[
+        bool,
+        typer.Option(
+            "--listen",
+            help="With a server whose model hears windows: tell words of speech that goes on, each 80 ms a question.",
+        ),
+    ] = False,
+    outcome: Outcome = "client",
     show_transcript: ShowTranscript = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
@@ -58,8 +77,10 @@ def recognize(
     if not source:
         raise ModelError("give a bundle, a checkpoint or the HOST:PORT of a server, then sound files")
     if not server and not is_server(source):
-        if mic or show_transcript or pin or ca or insecure:
-            raise ModelError("--mic, --show-transcript, --pin, --ca and --insecure go with a server, HOST:PORT")
+        if mic or listen or show_transcript or pin or ca or insecure or outcome != "client":
+            raise ModelError(
+                "--mic, --listen, --outcome, --show-transcript, --pin, --ca and --insecure go with a server, HOST:PORT"
+            )
         if bool(given) == bool(corpus):
             raise ModelError("give either sound files or --corpus NAME")
         loaded = _load(Path(source))
@@ -80,11 +101,17 @@ def recognize(
     from ppspeech.service import connect_through
 
     known = Clips([Path("the microphone")])
-    with connect_through(door, model=model or None, task="words", keep_payloads=show_transcript) as client:
+    with connect_through(
+        door, model=model or None, task="words", keep_payloads=show_transcript, outcome=outcome
+    ) as client:
         if not mic:
-            known = sort_clips(given, client.offer.terms.mfcc)
-        answers = [_listen(client, seconds)] if mic else client.recognize_all(known.good)
-    _show_answers(known, answers, as_json)
+            known = Clips(given) if listen else sort_clips(given, client.offer.terms.front_end)
+        if listen:
+            _watch(client, known, seconds if mic else 0.0, as_json)
+            answers = []
+        else:
+            answers = [_listen(client, seconds)] if mic else client.recognize_all(known.good)
+            _show_answers(known, answers, as_json, outcome)
     if show_transcript:
         _show_transcript(answers)
     known.tell(as_json)
@@ -119,16 +146,34 @@ def _listen(client: "Client", seconds: float) -> "Answer[str | None]":
     from ppspeech.audio import record
 
     with client.stream() as listening:
-        for chunk in record(seconds, client.offer.terms.mfcc.sample_rate):
+        for chunk in record(seconds, client.offer.terms.front_end.sample_rate):
             listening.feed(chunk)
         return listening.finish()
 
 
-def _show_answers(clips: Clips, answers: "Sequence[Answer[str | None]]", as_json: bool) -> None:
+def _watch(client: "Client", clips: Clips, seconds: float, as_json: bool) -> None:
+    """Words as they are heard, and when; of the microphone for so many seconds, else of clips."""
+    from ppspeech.audio import record, samples_at
+    from ppspeech.service import spoken_in
+
+    rate, mine = client.offer.terms.front_end.sample_rate, client.outcome == "client"
+    for clip in clips.good:
+        sound = record(seconds, rate) if seconds else [samples_at(clip, None, rate)]
+        with client.watch() as watching:
+            for heard in spoken_in(watching.over(sound)):
+                row = {"clip": str(clip), "at": heard.at, "word": heard.word, "seconds": round(heard.seconds, 4)}
+                typer.echo(json.dumps(row) if as_json else f"{clip}, {heard.at:.2f} s: {heard.word}")
+            count = len(watching.words)
+        if not as_json:
+            told = "" if mine else ", and the server knows what they are"
+            Console(stderr=True).print(f"{clip}: {count} windows were asked about{told}")
+
+
+def _show_answers(clips: Clips, answers: "Sequence[Answer[str | None]]", as_json: bool, outcome: str) -> None:
     rows: list[dict[str, Any]] = [
         clips.row(
             clip,
-            word=answer.value,
+            word=answer.value if outcome == "client" else "the server knows",
             seconds=round(answer.seconds, 3),
             offline_seconds=round(answer.offline_seconds, 3),
             bytes=answer.bytes_up + answer.bytes_down,

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ppspeech.service import Offer, ServiceFiles
     from ppspeech.service.server import Served
 
-
-SPEAKER_FRAMES = 100
 
 Chosen = TypeVar("Chosen")
 
@@ -44,7 +42,8 @@ def serve(
             metavar="NAME=VALUE,…",
             help="Choices for words: operation=viterbi takes the best path, quicker than forward and, in a circuit, "
             "over slow links; reject=true lets a garbage model say that it was none of them, garbage=… gives it nats a "
-            "frame; limit, bits.",
+            "frame; limit, bits. outcome=server, of heads on embeddings: we alone learn the words, of clients that "
+            "agree, in outcomes.jsonl of --state.",
         ),
     ] = None,
     sentences: Annotated[
@@ -69,6 +68,18 @@ def serve(
             "threshold, with norm=z, t or zt where there is a cohort.",
         ),
     ] = None,
+    scoring: Annotated[
+        Literal["linear", "gmm", "hardened"] | None,
+        typer.Option(help="Speakers: the same as --speakers scoring=…; gmm needs a cohort or a threshold."),
+    ] = None,
+    cohort: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER",
+            help="Speakers: the same as --speakers cohort=…: other people recorded like those who will try, a folder "
+            "of clips each, or a corpus, such as synthetic, the built-in voices, to try out.",
+        ),
+    ] = "",
     texts: Annotated[
         list[str] | None,
         typer.Option(
@@ -96,6 +107,18 @@ def serve(
     metrics: Annotated[Path | None, typer.Option(help="Keep sums here, in Prometheus' text format.")] = None,
     sessions: Annotated[int, typer.Option(help="Clients at a time, a process each.", min=1)] = 64,
     insecure: Annotated[bool, typer.Option("--insecure", help="Plain TCP, on a loopback address, to try out.")] = False,
+    web: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Let browsers in here too: a page that recognizes words, and WebSockets, under the same certificate "
+            "and limits.",
+        ),
+    ] = None,
+    web_origin: Annotated[
+        list[str] | None,
+        typer.Option(help="Pages of another host that may use --web too, such as https://pages.example; repeat it."),
+    ] = None,
 ) -> None:
     """Serve released models encrypted: clients learn words or names, we learn nothing. JSON logs on standard error.
 
@@ -105,8 +128,9 @@ def serve(
 
     Examples: `ppspeech serve words`, `ppspeech serve sentences --frames 640`, `ppspeech serve words --listen
     0.0.0.0:7000 --certificate c.pem --key k.pem --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices
-    --enroll --state people --speakers scoring=gmm,cohort=others`, `ppspeech serve meetings.archive`, `ppspeech serve
-    sentences --spotting threshold=40`, `ppspeech serve calls.txt --texts tells=count`
+    --enroll --state people --scoring gmm --cohort others`, `ppspeech serve meetings.archive`, `ppspeech serve
+    sentences --spotting threshold=40`, `ppspeech serve calls.txt --texts tells=count`, `ppspeech serve words --web
+    127.0.0.1:7443`
     """
     import torch
 
@@ -126,17 +150,21 @@ def serve(
         words=choices(Deployment(frames=frames), words, "--words"),
         sentences=choices(SentenceDeployment(frames=frames), sentences, "--sentences"),
         speakers=choices(
-            SpeakerDeployment(frames=frames or SPEAKER_FRAMES, enrolls=enroll, stores=store), speakers, "--speakers"
+            SpeakerDeployment(frames=frames, enrolls=enroll, stores=store, scoring=scoring, cohort=cohort or None),
+            speakers,
+            "--speakers",
         ),
         spotting=None if spotting is None else choices(SpotDeployment(), spotting, "--spotting"),
         texts=choices(TextDeployment(), texts, "--texts"),
     )
-    if chosen.speakers.names == "server" and state is None:
-        raise PpspeechError("names that are ours to learn need a --state folder to be written in")
+    if "server" in (chosen.speakers.names, chosen.words.outcome) and state is None:
+        raise PpspeechError("names and words that are ours to learn need a --state folder to be written in")
     sources = named(bundles)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)
-        run_server(open_all(sources, files, chosen), files, listen, tls, insecure=insecure, sessions=sessions)
+        served = open_all(sources, files, chosen)
+        origins = tuple(web_origin or ())
+        run_server(served, files, listen, tls, insecure=insecure, sessions=sessions, web=web, web_origins=origins)
 
 
 def run_server(
@@ -147,11 +175,14 @@ def run_server(
     *,
     insecure: bool,
     sessions: int,
+    web: str | None = None,
+    web_origins: Sequence[str] = (),
 ) -> None:
     """Listen, say how clients come in, and answer them until stopped."""
     from ppspeech.service.server import listening, services_of
 
-    server = listening(listen, services_of(served, files), tls, insecure=insecure, sessions=sessions)
+    services = services_of(served, files)
+    server = listening(listen, services, tls, insecure=insecure, sessions=sessions, web=web, web_origins=web_origins)
     _show(server, tls, [each.offer.left(files.budget.left(each.offer.fingerprint, "")) for each in served])
     counters = server.run()
     Console().print(f"stopped: {counters}")
@@ -176,6 +207,7 @@ def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:
 def _show(server: "Server", tls: "ServerTls | None", offers: "Sequence[Offer[Any]]") -> None:
     """Say how clients come in, and what they may ask about; what is printed is what they need to type."""
     from ppspeech.network import fingerprint
+    from ppspeech.service.server import page_address
 
     console = Console()
     trust = "--insecure" if tls is None else f"--pin {fingerprint(tls.certificate)}"
@@ -185,6 +217,8 @@ def _show(server: "Server", tls: "ServerTls | None", offers: "Sequence[Offer[Any
     asking = offers[0].terms.asked.format(server.address.reachable())
     console.print(f"serving {', '.join(each.name for each in offers)} at {server.address}; a client asks with")
     console.print(f"  ppspeech {asking} {trust}{which}")
+    if (page := page_address(server, tls)) is not None:
+        console.print(f"a browser asks at {page}")
     for each in offers:
         if each.terms.takes:
             console.print(f"  {each.name} takes {each.terms.takes}")

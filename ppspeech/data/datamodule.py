@@ -9,6 +9,7 @@ import pytorch_lightning as lightning
 from torch.utils.data import DataLoader
 
 from ppspeech.audio import GivenFeatures, MfccConfig
+from ppspeech.audio.embeddings import EmbeddingConfig
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate
 from ppspeech.data.corpus import Corpus
 from ppspeech.data.features import FeatureStore
@@ -26,6 +27,7 @@ class SpeechDataModule(lightning.LightningDataModule):
     Batches are `{"features": (batch, frames, d), "lengths", "word", "speaker", "emotion", "gender", "take",
     "index"}`; `vocabulary` says what the integers mean. Every recording is listened to once, before anything else, so
     that all faults are told together; features are computed on first use, kept on disk, and need not fit in memory.
+    Where the model hears through a public embedding, and says so in `embedding`, features are one vector an utterance.
     With several ranks each loads its own batches: a Trainer needs `use_distributed_sampler=False`, which recipes set.
 
     Args:
@@ -96,10 +98,11 @@ class SpeechDataModule(lightning.LightningDataModule):
         if self.parts:
             return
         corpus = load_corpus(self.corpus_name, **self.options)
-        config = self.config(corpus)
+        module = self.trainer and self.trainer.lightning_module
+        config = self._embedded(corpus, getattr(module, "embedding", None)) or self.config(corpus)
         corpus = usable(corpus, config, skip_bad=self.skip_bad, rate_chosen=self.rate is not None)
         parts = self.divide(corpus)
-        label: str | None = getattr(self.trainer and self.trainer.lightning_module, "label", None)
+        label: str | None = getattr(module, "label", None)
         if label is not None:
             parts = with_training(label, parts, skip_bad=self.skip_bad)
         self.corpus = replace(corpus, utterances=tuple(u for part in parts.values() for u in part))
@@ -108,6 +111,18 @@ class SpeechDataModule(lightning.LightningDataModule):
         self.parts = {
             name: UtteranceDataset(part, store.lazy(part.utterances), self.vocabulary) for name, part in parts.items()
         }
+
+    def _embedded(self, corpus: Corpus, embedding: EmbeddingConfig | None) -> EmbeddingConfig | None:
+        """The public embedding that a model hears through, if it does: it leaves no choice of MFCCs."""
+        if embedding is None:
+            return None
+        if corpus.features is not None:
+            raise CorpusError(f"{corpus.name!r} holds features, and a public embedding hears sound")
+        if self.mfcc or self.normalization or self.encoder is not None or self.rate is not None:
+            raise CorpusError(
+                "the model hears through a public embedding: leave out data.mfcc, normalization, encoder and rate"
+            )
+        return embedding
 
     def config(self, corpus: Corpus) -> MfccConfig:
         """The front end for this corpus; where its features are given, their number."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ppspeech.audio import GivenFeatures, Mfcc, MfccConfig
+from ppspeech.audio.embeddings import EmbeddingConfig, WordVectors
 from ppspeech.data.corpus import Utterance
 from ppspeech.data.file_index import FileIndex
 from ppspeech.data.filtered import frames_given, read_given
@@ -30,7 +31,8 @@ MEMORY = 2**28
 
 
 class FeatureStore:
-    """MFCC features of utterances, in a cache keyed by the front end's choices and the file's bytes.
+    """Features of utterances, in a cache keyed by the front end's choices and the file's bytes: MFCCs, or the one
+    vector that a public embedding makes of an utterance, as a single frame.
 
     A changed file or a changed config is a new key; nothing has to be cleared by hand. A file is hashed once, and again
     when its size or time has changed. Every array is written whole or not at all, so several workers may fill the same
@@ -39,7 +41,7 @@ class FeatureStore:
     that is in it is closed to other users.
     """
 
-    def __init__(self, config: MfccConfig, folder: Path | None = None) -> None:
+    def __init__(self, config: MfccConfig | EmbeddingConfig, folder: Path | None = None) -> None:
         self.config = config
         self.folder = folder or cache_folder() / "features"
         self.index = FileIndex(self.folder / "files.sqlite") if folder else FileIndex.in_cache()
@@ -47,7 +49,13 @@ class FeatureStore:
 
     @cached_property
     def _mfcc(self) -> Mfcc:
+        assert isinstance(self.config, MfccConfig)
         return Mfcc(self.config)
+
+    @cached_property
+    def _vectors(self) -> WordVectors:
+        assert isinstance(self.config, EmbeddingConfig)
+        return WordVectors(self.config)
 
     def path(self, utterance: Utterance) -> Path:
         """Where the utterance's features are, or will be."""
@@ -84,6 +92,8 @@ class FeatureStore:
         """Frames of each utterance by its header alone; voice activity may leave fewer."""
         if isinstance(self.config, GivenFeatures):
             return [frames_given(u.path) for u in utterances]
+        if isinstance(self.config, EmbeddingConfig):
+            return [1] * len(utterances)
         headers = self.index.headers([u.path for u in utterances])
         for utterance, header in zip(utterances, headers, strict=True):
             if not header.sample_rate:
@@ -99,6 +109,9 @@ class FeatureStore:
         return [self.folder / key[:2] / f"{key[2:]}.npy" for key in keys]
 
     def _compute(self, utterances: list[Utterance]) -> Iterator[Tensor]:
+        if isinstance(self.config, EmbeddingConfig):
+            yield from (torch.from_numpy(self._vectors.of(u.path)[None]).float() for u in utterances)
+            return
         clips = [u.waveform(self.config.sample_rate) for u in utterances]
         try:
             with torch.no_grad():

@@ -35,6 +35,7 @@ class Samples:
     recordings: Sequence[str]  # where each was taken from; those of one recording must not be on both sides of a test
     mfcc: MfccConfig | None = None
     left_out: int = 0  # recordings that could not be used
+    sounds: Sequence[Tensor] = ()  # of sound, mel frames of each that a voice embedding takes; none where it is not
 
     @property
     def kept_numbers(self) -> Tensor:
@@ -58,6 +59,11 @@ class Samples:
         if inputs[0].ndim == 1:
             return cast(Tensor, through(torch.stack(inputs)))
         clips = [cast(Tensor, through(clip)) for clip in inputs]
+        return Frames(pad_sequence(clips, batch_first=True), torch.tensor([len(clip) for clip in clips]))
+
+    def heard(self, rows: Tensor) -> Frames:
+        """The `sounds` of a bool mask."""
+        clips = [self.sounds[index] for index in rows.nonzero().flatten().tolist()]
         return Frames(pad_sequence(clips, batch_first=True), torch.tensor([len(clip) for clip in clips]))
 
 

@@ -11,7 +11,15 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import MfccConfig
 from ppspeech.data import Corpus, FeatureStore
-from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, by_length
+from ppspeech.models.hmm import (
+    GaussianEmission,
+    HiddenMarkovModel,
+    Prior,
+    baum_welch,
+    by_length,
+    flat_start_,
+    left_right,
+)
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,18 @@ class Spoken:
         """The same of every speaker."""
         right = (scores.argmax(-1) == self.words).double()
         return [float(right[self.speakers == who].mean()) for who in sorted(set(self.speakers.tolist()))]
+
+
+def shrunk_bank(data: Spoken, states: int = 5, iterations: int = 4) -> HiddenMarkovModel:
+    """Left-right models of the words, for people never heard: covariances are pulled towards the common one, with the
+    weight of 1,000 frames, as those of `reproduce fsdd` are.
+    """
+    prior = Prior(covariance=1_000.0)
+    emission = GaussianEmission(int(data.words.max()) + 1, states, data.features.shape[-1], floor=1e-2)
+    bank = HiddenMarkovModel(left_right(states), emission)
+    flat_start_(bank, *data.labeled, prior)
+    baum_welch(bank, *data.labeled, iterations, prior)
+    return bank
 
 
 def hmmlearn_like(bank: HiddenMarkovModel, iterations: int, **options: Any) -> list[Any]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ppspeech.models.hmm.baum_welch import baum_welch, flat_start_
     from ppspeech.models.hmm.emissions import DiscreteEmission, GaussianEmission, Prior
     from ppspeech.models.hmm.topology import Topology, ergodic, left_right
-    from ppspeech.models.impostors import FEWEST_PEOPLE, UNUSUAL, Impostors, rare_score, voice_directions
+    from ppspeech.models.impostors import FEWEST_PEOPLE, UNUSUAL, Impostors, rare_score
     from ppspeech.models.kernel import KernelClassifier
     from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
     from ppspeech.models.margin.gaussians import LargeMarginGaussians
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     )
     from ppspeech.models.scaled import TableClassifier, UtteranceClassifier
     from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
+    from ppspeech.models.voices import EmbeddedVoices, UbmVoices, Voices, one_direction, voice_directions
 
 __all__ = [
     "FEWEST_PEOPLE",
@@ -73,6 +74,7 @@ __all__ = [
     "Certificate",
     "ConvexObjective",
     "DiscreteEmission",
+    "EmbeddedVoices",
     "EmbeddingHead",
     "Expansion",
     "FrameLayer",
@@ -102,7 +104,9 @@ __all__ = [
     "StateNetwork",
     "TableClassifier",
     "Topology",
+    "UbmVoices",
     "UtteranceClassifier",
+    "Voices",
     "Word",
     "WordErrors",
     "WordModel",
@@ -128,6 +132,7 @@ __all__ = [
     "minimum_dcf",
     "moments_from_phi",
     "not_reached",
+    "one_direction",
     "phi_from_moments",
     "plot_det",
     "rare_score",

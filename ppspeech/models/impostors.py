@@ -3,51 +3,54 @@
 Scores of strangers grow with the amount of speech on both sides and shift with rooms and microphones, so that no fixed
 threshold carries over. Here the claimed voice itself is tried with clips of a cohort, other people recorded like those
 who will try, cut to as much speech as the trial has; the threshold is where a stranger's score is as rare as was asked
-for. That is right as long as strangers are like the cohort; whoever is not is noticed by the background model.
+for. That is right as long as strangers are like the cohort; whoever is not is noticed: the background model finds the
+speech unlikely, or, where there is none, no voice of the cohort is near.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from ppspeech.arrays import Reals
 from ppspeech.errors import ModelError
-from ppspeech.models.gaussian.mixture import GaussianMixture
-from ppspeech.models.gaussian.statistics import mixture_statistics
-from ppspeech.models.gaussian.ubm import map_adapt, supervectors
+from ppspeech.models.voices import Voices
 
 FEWEST_PEOPLE, MOST_PEOPLE = 5, 64
 TRIALS = 6  # of one person; more change little
-AMOUNTS = (30, 90, 270, 810)
-"""Frames of speech at which strangers are tried; between them thresholds are interpolated."""
+LARGEST = 1 - 1e-9  # cosine whose Fisher's z is looked at
 TAIL = 0.1  # the share of scores that says how the rarest behave
 CAUTION = 8  # of K people's scores, a rate is aimed at K / (K + this) of itself: few people hide who is most alike
+AT_A_TIME = 1024  # directions, so that thousands of them take little memory
+NEAREST = 10  # trials of the cohort that say how usual a voice is, where there is no background model
 UNUSUAL = 0.01  # the share of the cohort's own speech that is called unlike it, where nobody says otherwise
 
 
 @dataclass(frozen=True, eq=False)
 class Impostors:
-    """A cohort's speech under one background model.
+    """A cohort's speech, as one `Voices` hears it.
 
     Attributes:
         frames: amounts of speech, increasing, `(amounts,)`.
         owners: whose each trial is, `(trials,)`.
         directions: of each trial at each amount, of unit length, `(amounts, trials, size)`.
-        likelihoods: average log-likelihood of each trial under the background model, `(amounts, trials)`.
+        usual: how usual each trial is, `(amounts, trials)`: its average log-likelihood under the background model, or
+            its mean cosine with the nearest trials of other people where there is none.
+        stretched: whether rare cosines are extrapolated on the scale of Fisher's z, artanh, which ends at no cosine.
     """
 
     frames: tuple[int, ...]
     owners: tuple[int, ...]
     directions: Tensor
-    likelihoods: Tensor
+    usual: Tensor
+    stretched: bool = False
 
     @staticmethod
     @torch.no_grad()
-    def of(ubm: GaussianMixture, people: Sequence[Sequence[Tensor]], relevance: float = 16.0) -> "Impostors":
+    def of(voices: Voices, people: Sequence[Sequence[Tensor]]) -> "Impostors":
         """From clips `(frames, d)` of each person; of more than 64 people, 64 that are evenly spread.
 
         A trial starts at the beginning of a clip and goes on with the person's next ones, up to as much as the person
@@ -57,19 +60,20 @@ class Impostors:
             raise ModelError(f"a cohort needs {FEWEST_PEOPLE} people or more, got {len(people)}")
         people = [people[place] for place in _spread(len(people), MOST_PEOPLE)]
         least = min(sum(map(len, clips)) for clips in people)
-        if least < AMOUNTS[0]:
+        if least < voices.amounts[0]:
             raise ModelError(
-                f"everybody in a cohort needs {AMOUNTS[0]} frames of speech or more, one person has {least}"
+                f"everybody in a cohort needs {voices.amounts[0]} frames of speech or more, one person has {least}"
             )
-        amounts = tuple(amount for amount in AMOUNTS if amount <= least)
+        amounts = tuple(amount for amount in voices.amounts if amount <= least)
         starts = [(who, start) for who, clips in enumerate(people) for start in _spread(len(clips), TRIALS)]
         spoken = [_going_on(people[who], start, amounts[-1]) for who, start in starts]
-        directions, likelihoods = [], []
+        owners, directions, usual = tuple(who for who, _ in starts), [], []
         for amount in amounts:
             heard = torch.stack([frames[:amount] for frames in spoken])
-            directions.append(voice_directions(ubm, heard, relevance))
-            likelihoods.append(ubm.average_log_prob(heard))
-        return Impostors(amounts, tuple(who for who, _ in starts), torch.stack(directions), torch.stack(likelihoods))
+            directions.append(voices.directions(heard))
+            likelihoods = voices.likelihoods(heard)
+            usual.append(_near_others(directions[-1], owners) if likelihoods is None else likelihoods)
+        return Impostors(amounts, owners, torch.stack(directions), torch.stack(usual), voices.stretched)
 
     @property
     def people(self) -> int:
@@ -82,25 +86,63 @@ class Impostors:
 
     def threshold(self, template: Tensor, frames: int, rate: float) -> float:
         """The cosine that a stranger's trial of so many frames reaches with the claimed direction at this rate."""
-        return self._at(frames, [rare_score(scores, self.owners, rate) for scores in self.scores(template)])
+        return float(self.thresholds(np.asarray(template.double().numpy())[None], frames, rate)[0])
 
-    def lowest_likelihood(self, frames: int, share: float = UNUSUAL) -> float:
-        """The log-likelihood of a frame below which so many frames of speech are unlike the cohort's, as a share is."""
-        lowest = [-rare_score(-each.numpy(), self.owners, share, caution=0) for each in self.likelihoods]
+    def thresholds(self, templates: Reals, frames: int, rate: float) -> Reals:
+        """The same of many directions `(count, size)`: `(count,)`."""
+        below = max(0, int(np.searchsorted(self.frames, frames, side="right")) - 1)
+        amounts = range(below, min(below + 2, len(self.frames)))  # between which it is interpolated
+        tried = self.directions.double().numpy()
+        found: Reals = np.empty((len(amounts), len(templates)))
+        for start in range(0, len(templates), AT_A_TIME):
+            some = np.asarray(templates[start : start + AT_A_TIME], np.float64).T
+            for row, amount in zip(found, amounts, strict=True):
+                row[start : start + AT_A_TIME] = self.rare(tried[amount] @ some, rate)
+        at, logs = np.log(max(1, frames)), np.log([self.frames[amount] for amount in amounts])
+        part = 0.0 if len(amounts) == 1 else float(np.clip((at - logs[0]) / (logs[1] - logs[0]), 0, 1))
+        between: Reals = found[0] * (1 - part) + found[-1] * part
+        return between
+
+    def rare(self, cosines: Reals, rate: float) -> Reals:
+        """The cosines that strangers exceed at this rate, `(claims,)`, from those of all trials, `(trials, claims)`."""
+        if not self.stretched:
+            return rare_scores(cosines, self.owners, rate)
+        found: Reals = np.tanh(rare_scores(np.arctanh(cosines.clip(-LARGEST, LARGEST)), self.owners, rate))
+        return found
+
+    @torch.no_grad()
+    def usualness(self, voices: Voices, frames: Tensor, share: float = UNUSUAL) -> tuple[float, float]:
+        """How usual speech `(frames, features)` is among the cohort's, in the units of `usual`, and below what it is
+        unlike it. Without a background model, as much of it is looked at as the cohort was tried with.
+        """
+        likelihoods = voices.likelihoods(frames.unsqueeze(0))
+        if likelihoods is not None:
+            return float(likelihoods), self.least_usual(len(frames), share)
+        at = max(0, int(np.searchsorted(self.frames, len(frames), side="right")) - 1)
+        heard = frames[: self.frames[at]]
+        (direction,) = voices.directions(heard.unsqueeze(0))
+        near = (self.directions[at] @ direction).topk(_nearest(self.owners)).values.mean()
+        return float(near), self.least_usual(self.frames[at], share)
+
+    def least_usual(self, frames: int, share: float = UNUSUAL) -> float:
+        """Below which so many frames of speech are unlike the cohort's, as a share of its own is."""
+        lowest = [-rare_score(-each.numpy(), self.owners, share, caution=0) for each in self.usual]
         return self._at(frames, lowest)
 
     def _at(self, frames: int, values: Sequence[float]) -> float:
         return float(np.interp(np.log(max(1, frames)), np.log(self.frames), values))
 
 
-@torch.no_grad()
-def voice_directions(ubm: GaussianMixture, x: Tensor, relevance: float = 16.0) -> Tensor:
-    """How voices move the background model, as unit vectors `(voices, size)`, from frames `(voices, frames, d)`.
+def _nearest(owners: Sequence[int]) -> int:
+    """As many trials of others as everybody has."""
+    return min(NEAREST, len(owners) - max(Counter(owners).values()))
 
-    Their inner products are cosines of supervectors measured from the UBM's (Campbell et al. 2006).
-    """
-    moved = supervectors(ubm, map_adapt(ubm, mixture_statistics(ubm, x), relevance=relevance)) - supervectors(ubm, ubm)
-    return functional.normalize(moved, dim=-1)
+
+def _near_others(directions: Tensor, owners: Sequence[int]) -> Tensor:
+    """The mean cosine of each trial `(trials, size)` with the nearest of other people."""
+    whose = torch.tensor(owners)
+    cosines = (directions @ directions.mT).masked_fill(whose[:, None] == whose, -2.0)
+    return cosines.topk(_nearest(owners)).values.mean(-1)
 
 
 def rare_score(scores: Reals, owners: Sequence[int], rate: float, caution: int = CAUTION) -> float:
@@ -114,19 +156,26 @@ def rare_score(scores: Reals, owners: Sequence[int], rate: float, caution: int =
     >>> rare_score(np.arange(1000.0), [0] * 1000, 0.5)
     499.5
     """
+    return float(rare_scores(np.asarray(scores)[:, None], owners, rate, caution)[0])
+
+
+def rare_scores(scores: Reals, owners: Sequence[int], rate: float, caution: int = CAUTION) -> Reals:
+    """The same of many claims at once, from scores `(trials, claims)`: `(claims,)`."""
     if not 0 < rate < 1:
         raise ModelError(f"a rate is within 0 and 1, got {rate}")
-    start = float(np.quantile(scores, 1 - max(rate, TAIL)))
+    start: Reals = np.quantile(scores, 1 - max(rate, TAIL), axis=0)
     if rate >= TAIL:
         return start
     above = scores > start
-    if not above.any():
-        return start
-    people = len(set(np.asarray(owners)[above].tolist()))
-    count = len(set(owners))
-    aimed = rate * count / (count + caution)
-    farther: float = people * ((TAIL / aimed) ** (1 / people) - 1)
-    return start + float((scores[above] - start).mean()) * farther
+    known, whose = np.unique(np.asarray(owners), return_inverse=True)
+    people = np.zeros((len(known), scores.shape[1]), np.bool_)
+    np.logical_or.at(people, whose, above)
+    several = people.sum(axis=0)
+    excess = np.where(above, scores - start, 0.0).sum(axis=0) / np.maximum(1, above.sum(axis=0))
+    aimed = rate * len(known) / (len(known) + caution)
+    farther = several * ((TAIL / aimed) ** (1 / np.maximum(1, several)) - 1)
+    found: Reals = start + excess * farther
+    return found
 
 
 def _spread(count: int, most: int) -> list[int]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ppspeech.network.tls.connect import connect
     from ppspeech.network.tls.context import ClientTls, ServerTls, own_tls
     from ppspeech.network.tls.listener import Listener
+    from ppspeech.network.web.door import WebDoor, WebFile
 
 # What ends a session is raised, and said by whoever catches it; the log has it a second time, for those who keep one.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -41,6 +42,8 @@ __all__ = [
     "Service",
     "StreamChannel",
     "Transcript",
+    "WebDoor",
+    "WebFile",
     "connect",
     "fingerprint",
     "in_background",

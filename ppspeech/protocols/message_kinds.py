@@ -14,6 +14,7 @@ class Kind(MessageKind):
     FRAME = 5, "masked ciphertexts of a frame"
     REQUEST = 6, "which task, and its public sizes"
     READY = 7, "that the task can begin"
+    STEP = 8, "whether another question comes"
 
     # Speakers.
     GALLERY = 20, "encrypted templates, or one template to enroll"
@@ -25,6 +26,8 @@ class Kind(MessageKind):
     CLAIM = 26, "a masked claim"
     RECORDS = 27, "masked templates, of which one opens"
     VOICE_CODE = 28, "a masked code of a voice"
+    CHALLENGE = 29, "digits to be said"
+    SEAL_KEY = 30, "the key of one's own sealed template"
 
     # The papers' own keyword and network protocols, `published`.
     PAILLIER_KEY = 40, "a public key"

@@ -10,8 +10,11 @@ from ppspeech.doors import door
 if TYPE_CHECKING:
     from ppspeech.service.archive import Archive, Contents, Units, clear_segments, in_the_clear, index_recordings
     from ppspeech.service.client.connect import Client, Door, connect, connect_through, open_door, server_health
+    from ppspeech.service.client.heads import Heard, Watching, spoken_in
     from ppspeech.service.client.session import Answer
     from ppspeech.service.client.spotting import Spotted, in_archive, patches_in_archive
+    from ppspeech.service.client.wake import WAKE_RATE, Checked, HeadStage, SpeechStage, Wake
+    from ppspeech.service.client.wyoming_bridge import Bridge
     from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
@@ -76,17 +79,22 @@ __all__ = [
     "EXPORTERS",
     "MEETING_BYTES",
     "ROUND_TRIPS",
+    "WAKE_RATE",
     "WAYS",
     "Alike",
     "Answer",
     "Archive",
     "Ask",
+    "Bridge",
     "BudgetSpentError",
+    "Checked",
     "Client",
     "Contents",
     "Deployment",
     "Door",
     "FindBy",
+    "HeadStage",
+    "Heard",
     "Knowledge",
     "NetworkScored",
     "Offer",
@@ -100,10 +108,13 @@ __all__ = [
     "Serving",
     "SongIndex",
     "SpeakerDeployment",
+    "SpeechStage",
     "SpotDeployment",
     "Spotted",
     "TextDeployment",
     "Units",
+    "Wake",
+    "Watching",
     "WayToRun",
     "at_frames",
     "at_length",
@@ -151,6 +162,7 @@ __all__ = [
     "serve",
     "server_health",
     "sought",
+    "spoken_in",
     "threshold_of",
     "votes_of",
 ]

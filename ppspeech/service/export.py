@@ -18,6 +18,7 @@ from ppspeech.audio import LIMIT, MfccConfig, usual_range
 from ppspeech.bundle import GARBAGE, NO_GARBAGE, feature_limit, word_radius
 from ppspeech.errors import ModelError
 from ppspeech.models import (
+    EmbeddingHead,
     HuberSvm,
     KernelClassifier,
     LogisticRegression,
@@ -39,6 +40,7 @@ from ppspeech.protocols.scores import (
     form_weights,
     scaled_weights,
 )
+from ppspeech.protocols.words import Told
 from ppspeech.registry import Registry
 
 HOP_SECONDS = 0.010  # from one frame to the next, unless a front end says otherwise
@@ -60,6 +62,7 @@ class Deployment:
         limit: features are clipped to this many spreads from their usual center (`ppspeech.audio.usual_range`); by
             default to what the model needs, as in the clear.
         bits: of the shares; by default as many as its scores need for certain. Fewer are refused.
+        outcome: who learns the word, of heads on embeddings: the client, or the server alone, where the client agrees.
     """
 
     frames: int | None = None
@@ -68,6 +71,7 @@ class Deployment:
     garbage: float = GARBAGE
     limit: float | None = None
     bits: int | None = None
+    outcome: Told = "client"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,6 +114,8 @@ def export_words(
     if kind not in EXPORTERS:
         raise ModelError(f"a {kind} cannot be served encrypted: there are exporters for {', '.join(EXPORTERS)}")
     chosen = deployment or Deployment()
+    if chosen.outcome != "client" and kind != "embedding_head":
+        raise ModelError(f"a server learns the words of heads on embeddings alone (outcome=server), not of a {kind}")
     limit = None if mfcc is None else feature_limit(module, mfcc)
     if chosen.limit is None and limit is not None:
         if limit > MOST_LIMIT:
@@ -122,7 +128,7 @@ def export_words(
         chosen = replace(chosen, frames=usual_frames(module.log_transitions(), mfcc.hop_s))
     with torch.no_grad():
         found = EXPORTERS[kind](module, labels, chosen)
-    radius = None if mfcc is None else word_radius(module, mfcc)
+    radius = found.shape.radius if mfcc is None else word_radius(module, mfcc)
     weights, floor = found.weights, None if radius is not None else score_floor(module)
     if mfcc is not None and limit is not None:
         center, spread = usual_range(mfcc)
@@ -204,6 +210,29 @@ def export_table(classifier: TableClassifier, labels: tuple[str, ...], deploymen
         return export_large_margin(classifier.model, labels, deployment)
     assert not isinstance(classifier.model, KernelClassifier)  # a kind of its own, which is not served
     return export_linear(classifier.model, labels, deployment)
+
+
+@EXPORTERS.register("embedding_head")
+def export_head(head: EmbeddingHead, labels: tuple[str, ...], deployment: Deployment) -> Exported:
+    """A head on one vector an utterance, which the client scales, projects and clips by public numbers alone. The
+    background is the garbage model: where it wins, by `reject` nats or more, it was none of the words.
+    """
+    every = tuple(labels) if len(labels) == head.head.classes else ("none", *labels)
+    if deployment.garbage != GARBAGE or (deployment.reject and len(every) == len(labels)):
+        raise ModelError("what a word must beat is in the head, if it knows a background: it takes no garbage model")
+    if not head.radius <= MOST_LIMIT:
+        raise ModelError(f"heads are served on vectors of length up to {MOST_LIMIT:g}, got a radius of {head.radius:g}")
+    chosen = replace(deployment, limit=head.radius, reject=False)
+    if isinstance(head.head, LargeMarginGaussians):
+        found = export_large_margin(head.head, every, chosen)
+    else:
+        found = export_linear(head.head, every, chosen)
+    columns, shape = found.weights, replace(found.shape, radius=head.radius)
+    if len(every) > len(labels):
+        columns = np.roll(columns, -1, axis=1)
+        columns[-1, -1] += float(head.reject)
+        shape = replace(shape, words=len(labels), reject=True, label_bytes=label_bytes(labels))
+    return Exported(shape, columns, np.zeros((len(labels), 1, 1)), np.zeros((len(labels), 1)), labels)
 
 
 def score_columns(phi: Tensor, terms: Literal["full", "diagonal"], logs: Tensor | None = None) -> Reals:

@@ -7,13 +7,13 @@ from typing import Any
 from ppspeech.bundle import Bundle, CtcNetworkSettings
 from ppspeech.crypto.lattice import LatticeParameters, key_length
 from ppspeech.crypto.transfer import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND
-from ppspeech.errors import RangeError
+from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.networks import network_cost, product_bytes
 from ppspeech.protocols.scores import WordShape
 from ppspeech.protocols.sentences import held_bytes, total_bytes
 from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
-from ppspeech.protocols.words import looks_ahead, model_bytes, why_not_garbled
+from ppspeech.protocols.words import Questions, looks_ahead, model_bytes, why_not_garbled
 from ppspeech.service.estimate import (
     MESSAGE_SECONDS,
     Estimate,
@@ -115,13 +115,19 @@ def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServiceP
     models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment, bundle.config.mfcc)
     shape, errors = models.shape, error_budget(models)
     job, why, warnings = planned_job(shape), why_not_garbled(shape), []
-    modes = [WayToRun.of("frames", estimate(job), "keyword")]
+    told = "client" if deployment is None else deployment.outcome
+    modes = [WayToRun.of("frames", estimate(job), "keyword")] if told == "client" else []
+    if bundle.config.embedding is not None:
+        questions = Questions(shape, told)
+        cost = estimate_shared(questions.plan, questions.step_cost, questions.rounds)
+        modes.append(WayToRun.of("watch", cost, "keyword_watch" if told == "client" else "keyword_outcome"))
     if looks_ahead(shape):
         modes.append(WayToRun.of("ahead", estimate(job, "ahead"), "keyword"))
-    if why is None:
+    if why is None and told == "client":
         modes.append(WayToRun.of("garbled", estimate(job, "garbled"), "keyword_garbled"))
     else:
-        warnings.append(f"no garbled circuit for slow links: {why}")
+        reason = why or "it tells the client, and here the server is told"
+        warnings.append(f"no garbled circuit for slow links: {reason}")
     if streams := shape.frames > 1:
         modes.append(WayToRun.of("stream", estimate_stream(shape), "keyword_stream"))
     details = {
@@ -221,7 +227,7 @@ def plan_speakers(bundle: Bundle, deployment: SpeakerDeployment | None = None, m
         modes += _shared_modes(mixtures, "gmm", "_mixture")
         if not mixtures.identifies:
             warnings.append("mixtures have no names with a cohort: identification with them is not normed")
-    except RangeError as refused:
+    except (RangeError, ModelError) as refused:
         warnings.append(f"gmm: {refused}")
     modes.append(WayToRun.of("hardened verify", _hardened(linear.hardened), "speaker_verification_hardened"))
     gallery = None if chosen.places > MOST_PLACES else linear.gallery

@@ -48,10 +48,12 @@ class Ask(IntEnum):
     SPOT = 11
     SPOT_EXAMPLE = 12
     SPOT_PATCHES = 13
+    WATCH = 14
     FINGERPRINTS = 20
     SHAPES = 21
     LANDMARKS = 22
     MAP = 23
+    LOGIN = 30
 
 
 MEASURED = {Ask.SENTENCE, Ask.SPOT, Ask.SPOT_EXAMPLE, Ask.SPOT_PATCHES}

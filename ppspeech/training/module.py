@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
 from ppspeech.audio import MfccConfig
+from ppspeech.audio.embeddings import EmbeddingConfig
 from ppspeech.bundle import BundleConfig, DataTouch, ModelSettings
 from ppspeech.data import Batch, Corpus, LengthBuckets, SpeechDataModule, UtteranceDataset, collate
 from ppspeech.errors import ModelError
@@ -58,8 +59,9 @@ class SpeechModule(lightning.LightningModule, ABC):
     training by gradients has `losses(batch)`, one an utterance; `public_start` says that the first parameters owe
     nothing to the training data, and `public_speech` which recordings they, and whatever else of public speech the
     model holds, come from; a recipe that cannot be made private says why in `refuses_privacy`. `meanings` tells what a
-    metric is where its name does not; `will_be_tested`, that the held-out part is tested on after training, so that
-    what is wrong with it can be said before.
+    metric is where its name does not; `embedding` is the public network that a recipe hears through in the place of
+    MFCCs, if it does; `will_be_tested`, that the held-out part is tested on after training, so that what is wrong with
+    it can be said before.
     """
 
     label: str | None = None
@@ -71,6 +73,7 @@ class SpeechModule(lightning.LightningModule, ABC):
         super().__init__()
         self.labels: tuple[str, ...] = ()
         self.mfcc = MfccConfig()
+        self.embedding: EmbeddingConfig | None = None
         self.normalization: tuple[str, ...] = ()
         self.encoded_by: tuple[str, ...] = ()
         self.model: nn.Module | None = None
@@ -102,7 +105,8 @@ class SpeechModule(lightning.LightningModule, ABC):
     @property
     def config(self) -> BundleConfig:
         """The kind and the public choices of the model."""
-        return BundleConfig(self.settings(), self.labels, self.mfcc)
+        mfcc = self.mfcc if self.embedding is None else None
+        return BundleConfig(self.settings(), self.labels, mfcc, embedding=self.embedding)
 
     def trained(self) -> Trained:
         """The model as it is now. Raises ModelError if nothing was built yet."""
@@ -147,8 +151,7 @@ class SpeechModule(lightning.LightningModule, ABC):
         self.resumed = True
         if self.model is None:
             config = BundleConfig.from_json(checkpoint[KEY]["config"])
-            assert config.mfcc is not None
-            self.build_(config.labels, config.mfcc)
+            self.build_(config.labels, config.mfcc or self.mfcc)
 
     def training_part(self) -> UtteranceDataset:
         """The utterances of the training part."""

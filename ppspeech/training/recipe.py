@@ -79,7 +79,8 @@ class RecipeCLI(LightningCLI):
         promises = {name: f"at least {least} is expected" for name, least in expected.items()}
         notes = {name: "; ".join(told[name] for told in (meanings, promises) if name in told) for name in measured}
         figures = [Figure(name, value, note=notes[name] or None) for name, value in measured.items()]
-        show_figures(figures, as_json=False, title="test")
+        if figures:
+            show_figures(figures, as_json=False, title="test")
         self._say_what_next(measured)
         for name, least in expected.items():
             if name not in measured:
@@ -141,7 +142,9 @@ class RecipeCLI(LightningCLI):
             # The checkpoint is what was tested: it may say how well it does.
             note_measured(path, [Figure(name, value, note=self._tested_on()) for name, value in measured.items()])
         if not measured:
-            console.print("nothing was held out: the model was not tested")
+            held_out = "test" in getattr(self.datamodule, "parts", {})
+            why = "nobody who was held out can be tried" if held_out else "nothing was held out"
+            console.print(f"{why}: the model was not tested")
         console.print(f"checkpoint: {path} (private: it remembers the training data)")
         hooks = [hook for hook in self.trainer.callbacks if isinstance(hook, PrivacyHook)]  # type: ignore[attr-defined]
         for guarantee in [hook.guarantee() for hook in hooks]:

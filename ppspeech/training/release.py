@@ -190,7 +190,7 @@ def _with_cohort(trained: Trained, not_private: bool) -> Trained:
         return trained
     cohort = settings.cohort
     touch = DataTouch("threshold", "untouched", "none is released: decide with a cohort of your own")
-    if cohort is not None and cohort.source == "validation":
+    if cohort is not None and cohort.source != "public":
         if not not_private:
             raise BundleError(f"the cohort is {cohort}, whose voices would leave: train with cohort public or none")
         touch = DataTouch("threshold", "not_covered", f"the voices of {cohort} are in the bundle, to set thresholds by")

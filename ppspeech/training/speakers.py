@@ -1,5 +1,6 @@
 """Speaker verification: a universal background model trained by EM under a Trainer, speakers enrolled from it."""
 
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +20,8 @@ from ppspeech.bundle import (
     add_cohort_,
 )
 from ppspeech.data import Batch, Corpus, FeatureStore, UtteranceDataset, load_corpus
-from ppspeech.errors import ModelError
-from ppspeech.models import Impostors, equal_error_rate, minimum_dcf, plot_det, voice_directions
+from ppspeech.errors import ModelError, SpeechWarning
+from ppspeech.models import Impostors, UbmVoices, equal_error_rate, minimum_dcf, plot_det, voice_directions
 from ppspeech.models.gaussian import (
     Covariance,
     GaussianMixture,
@@ -78,6 +79,7 @@ class SpeakerUbm(SpeechModule):
         self.public_start, self.public = start == "public", tuple(public)
         self.cohort_source = cohort
         self.cohort: CohortSettings | None = None
+        self.untestable = False  # whether nobody who is held out said anything twice
         self._total: MixtureStatistics | None = None
 
     def settings(self) -> SpeakerUbmSettings:
@@ -166,11 +168,26 @@ class SpeakerUbm(SpeechModule):
             raise ModelError("a cohort of the validation part needs people in it: --data.validation 0.25")
 
     def _check_trials(self) -> None:
-        """Refuse, before training, a test in which nobody can be tried."""
-        if self.will_be_tested and "test" in self._parts():
-            held_out = self._parts()["test"]
-            takes = (utterance.take for utterance in held_out.corpus)
-            _enrolled_and_tried(zip(held_out.speakers.tolist(), takes, strict=True), self.enroll_takes)
+        """Refuse, before training, a test in which nobody can be tried, unless no choice of takes could change that:
+        where everybody has one take, the model is trained and not tested, with a warning.
+        """
+        if not self.will_be_tested or "test" not in self._parts():
+            return
+        held_out = self._parts()["test"]
+        takes = (utterance.take for utterance in held_out.corpus)
+        heard = sorted(set(zip(held_out.speakers.tolist(), takes, strict=True)))
+        self.untestable = len({speaker for speaker, _ in heard}) == len(heard)
+        if not self.untestable:
+            _enrolled_and_tried(heard, self.enroll_takes)
+            return
+        warnings.warn(
+            f"everybody of {held_out.corpus.name} who is held out has one take: nobody can be enrolled with one and "
+            "tried with another. The background model is trained, and how well it tells people apart is not known: no "
+            "error rate is measured. Test it with people of whom there are several takes (`ppspeech verify --enroll`), "
+            "or train with all (--data.test 0)",
+            SpeechWarning,
+            stacklevel=2,
+        )
 
     def _hear_cohort(self) -> None:
         """Put the cohort's voices into the model. Of public people it is post-processing of what is released anyway."""
@@ -181,7 +198,7 @@ class SpeakerUbm(SpeechModule):
         else:
             part = self._parts()["validation"]
             people, voices = _by_speaker(part.corpus, part.features), f"{part.corpus.name}, held out of training"
-        found = Impostors.of(self.ubm.cpu(), people, self.relevance)
+        found = Impostors.of(UbmVoices(self.ubm.cpu(), self.mfcc, self.relevance), people)
         self.cohort = CohortSettings(source=self.cohort_source, voices=voices, frames=found.frames, owners=found.owners)
         add_cohort_(self.ubm, found)
         self.ubm.to(self.device)
@@ -233,7 +250,11 @@ class SpeakerUbm(SpeechModule):
             self._heard[speaker, take].append(features[:length])
 
     def on_test_epoch_end(self) -> None:
-        """Enroll, try, and log the error rates; the DET curve goes beside the logs."""
+        """Enroll, try, and log the error rates; the DET curve goes beside the logs. Nothing where nobody can be tried,
+        as was said before training.
+        """
+        if self.untestable:
+            return
         found = self.trials(self._heard, self.enroll_takes)
         scores, genuine = found.scores.flatten(), found.genuine.flatten()
         error = equal_error_rate(scores, genuine)

@@ -36,6 +36,7 @@ from ppspeech.bundle import (
     SentenceHmmSettings,
     SentenceNetworkSettings,
     SpeakerUbmSettings,
+    VoiceEmbeddingSettings,
     WeightsSettings,
     load_bundle,
     model_type,
@@ -123,6 +124,7 @@ ALL_SETTINGS: list[ModelSettings] = [
     ),
     SpeakerUbmSettings(components=4, covariance="full", floor=0.1, relevance=16.0),
     SpeakerUbmSettings(components=4, covariance="tied", floor=0.1, relevance=16.0, cohort=COHORT),
+    VoiceEmbeddingSettings(cohort=COHORT),
     LargeMarginClassifierSettings(label="emotion", width=0.5, radius=2.0),
     *(
         EmbeddingHeadSettings(
@@ -156,6 +158,8 @@ def config_of(settings: ModelSettings) -> BundleConfig:
         return BundleConfig(settings, ("a", "b") if two else labels, None, ("age", "height"))
     if isinstance(settings, EmbeddingHeadSettings):
         return BundleConfig(settings, labels, None, embedding=EmbeddingConfig("speech"))
+    if isinstance(settings, VoiceEmbeddingSettings):
+        return BundleConfig(settings, (), None, embedding=EmbeddingConfig("voice"))
     return BundleConfig(settings, labels, MfccConfig(cepstra=4, deltas=0))
 
 

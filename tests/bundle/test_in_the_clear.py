@@ -80,8 +80,10 @@ def test_speakers(voices: Bundle) -> None:
     verifier, mfcc = voices.verifier, Mfcc(voices.mfcc)
     own, other = [voice(0), voice(3)], [voice(1)]
     enrolled = torch.cat([mfcc(sound).features[0] for sound in own])
-    models = [adapt_speakers(verifier.ubm, x, relevance=4.0) for x in (enrolled[None], mfcc(voice(5)).features)]
-    score = float(supervector_scores(verifier.ubm, *models))
+    models = [
+        adapt_speakers(verifier.background.ubm, x, relevance=4.0) for x in (enrolled[None], mfcc(voice(5)).features)
+    ]
+    score = float(supervector_scores(verifier.background.ubm, *models))
     found = voices.verify(own, [voice(5)], RATE, threshold=score - 0.01)
     assert (found.value, found.score) == (True, pytest.approx(score, abs=1e-5))
     assert not voices.verify(own, [voice(5)], RATE, threshold=score + 0.01).value

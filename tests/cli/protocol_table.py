@@ -99,6 +99,11 @@ def rows() -> dict[str, Row]:
         ("client", [spoken.tolist()], f"client0: {plain_word(words, spoken)}"),
         ("server", [plain_models(words)], "done"),
     ]
+    one = made_models(words=2, states=1, frames=1, dimensions=2, terms="linear", moves=(0,), operation="viterbi")
+    vectors = [made_utterance(one, 1, seed)[0] for seed in (1, 2)]
+    seen = [plain_word(one, each[None]) for each in vectors]
+    watched = [[each.tolist() for each in vectors]]
+    few = {"shape": one.shape.to_params(), "steps": 3}
     common = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     archive, owned = (
         made_shape(frames=12, block=8, longest=4, dimensions=2, states=(2,), holder=holder)
@@ -136,7 +141,9 @@ def rows() -> dict[str, Row]:
         ),
         "keyword": Row(in_stream, one_word),
         "keyword_garbled": Row(in_circuit, {"shape": best.shape.to_params()}),
+        "keyword_outcome": Row([("client", watched, "done"), ("server", [plain_models(one)], f"server1: {seen}")], few),
         "keyword_stream": Row(in_stream, one_word),
+        "keyword_watch": Row([("client", watched, f"client0: {seen}"), ("server", [plain_models(one)], "done")], few),
         "sentence": sentence,
         "sentence_garbled": sentence,
         "sentence_stream": sentence,
@@ -232,6 +239,15 @@ def rows() -> dict[str, Row]:
             features=2,
             models=1,
             bits=64,
+        ),
+        "voice_login": pair(
+            ("client", [[1.0, 0.0], np.eye(10).tolist()], "the server knows"),
+            ("server", [[1.0, 0.0], np.eye(10).tolist(), 0.5], "accepted"),
+            voice=2,
+            digit=10,
+            digits=2,
+            voice_bits=64,
+            digit_bits=64,
         ),
         "speaker_verification_mixture": pair(
             ("client", [[[2.0, 0.0]] * 3, 1], KNOWS),

@@ -44,6 +44,9 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "ledger show": (EVIL,),
     "ledger sign": (EVIL, "--key", "signing.pem"),
     "ledger verify": (EVIL,),
+    "login check": ("127.0.0.1:9", "ann", "--key", EVIL, "--insecure"),
+    "login enroll": ("127.0.0.1:9", "ann", f"{EVIL}.wav", "--key", "ann.key", "--insecure"),
+    "login serve": (EVIL, "--store", "people"),
     "music find": ("clip.wav", "--index", EVIL),
     "music index": (EVIL, "-o", "songs.index"),
     "music serve": (EVIL,),
@@ -61,6 +64,9 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "transcribe": (EVIL, "clip.wav"),
     "verify": (EVIL, "clip.wav", "--enroll", "other.wav"),
     "verify-release": (EVIL, "--key", "signing.pub"),
+    "voices learn": (EVIL, "--out", "voices"),
+    "words learn": (EVIL,),
+    "wake": (f"{EVIL}.wav", "--server", "127.0.0.1:9", "--insecure"),
 }
 """What each command is given that cannot be used, and must be named in its answer."""
 
@@ -176,7 +182,7 @@ def test_lists_are_for_programs_too(words: list[str]) -> None:
 
 
 def test_every_command_that_prints_facts_has_json() -> None:
-    stories = {"demo", "serve", "music serve", "train"}  # for people; one that logs JSON
+    stories = {"demo", "serve", "login serve", "music serve", "train"}  # for people; one that logs JSON
     for name, command in COMMANDS.items():
         options = {option for parameter in command.params for option in parameter.opts}
         assert "--json" in options or name in stories, name

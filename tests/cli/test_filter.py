@@ -13,11 +13,12 @@ import yaml
 from typer.testing import CliRunner
 
 from ppspeech.audio import Mfcc, read_audio, utterance_statistics, write_audio
+from ppspeech.audio.embeddings import weights_of
 from ppspeech.bundle import MinimaxFilterSettings, load_bundle
 from ppspeech.cli.app import guarded
 from ppspeech.cli.filter import FILTER_COMMANDS
 from ppspeech.data import load_corpus, load_samples
-from ppspeech.errors import BundleError, CorpusError, ModelError
+from ppspeech.errors import BundleError, CorpusError, MissingPackageError, ModelError
 from ppspeech.filters import codes_of
 from ppspeech.training.filters import FilterRecipe, learn
 
@@ -149,6 +150,20 @@ def test_the_report_of_a_folder_names_who_was_left_out(attackable: Path) -> None
     assert "left out: ranked.plda, lda," in figures["filter.attack.worst"]["note"]
     shown = run("attack", attackable, "--minutes", "0", "--clips", "1")
     assert "networks" in shown[shown.index("left out") :]
+
+
+def test_changed_sound_is_attacked_as_it_is() -> None:
+    try:
+        weights_of("voice")
+    except MissingPackageError as error:
+        pytest.skip(str(error))
+    folder = load_corpus("synthetic", **VOICES).utterances[0].path.parent.parent
+    told = run("attack", folder, "--attacker", "voice", "--attacker", "lda", "--clips", "3", "--json")
+    figures = {f["metric"]: f["value"] for f in map(json.loads, told.splitlines())}
+    assert figures["filter.attack.voice_3"] > 0.7  # 1/4 is chance
+    assert figures["filter.attack.task"] > 0.7
+    assert "is sound" in run("attack", folder, "--private", folder / "whose.csv", code=2)
+    assert "no corpus called" in run("attack", folder / "nothing", code=2)
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,15 @@
-"""Doors of the network: frames, HELLO, groups, introductions, what a session's process reports, requests, offers."""
+"""Doors of the network: frames, WebSockets, HELLO, groups, introductions, reports of processes, requests, offers."""
 
 import contextlib
 import socket
 import tempfile
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+
+from websockets.protocol import State
+from websockets.server import ServerProtocol
 
 from ppspeech.network import Address, Limits, Server, Service, StreamChannel, make_certificate
 from ppspeech.network.channel.frames import pack_header
@@ -15,11 +19,14 @@ from ppspeech.network.group.file import Group, Member
 from ppspeech.network.group.identity import Identity
 from ppspeech.network.group.join import _recognize, _statement
 from ppspeech.network.server.server import _Child
+from ppspeech.network.web.door import WebDoor, WebFile
+from ppspeech.network.web.stream import WebStream
 from ppspeech.service.client.connect import Door as ServiceDoor
 from ppspeech.service.client.connect import server_health
 from ppspeech.service.offer import describe, read_offers
 from ppspeech.service.requests import Ask, Request, receive_name, receive_ready, receive_request, receive_template
 from tests.fuzz.door import Door, Says, apart, door, new_folder, several
+from tests.network.web_client import HANDSHAKE, ws_frame
 
 QUICK = Limits(handshake_seconds=5, message_seconds=5, session_seconds=5, message_bytes=2**16)
 SESSION = bytes(range(16))
@@ -44,6 +51,48 @@ def frames() -> Door:
 
     one, two = (pack_header(1, SESSION, number, 4) + b"four" for number in range(2))
     return Door(enter, (one + two, one, pack_header(255, SESSION, 0, 1) + b"\0", pack_header(1, SESSION, 0, 2**31)))
+
+
+def heard(data: bytes) -> socket.socket:
+    """Our end of a connection whose other end has said this, and no more."""
+    ours, theirs = socket.socketpair()
+    with theirs, contextlib.suppress(OSError):  # what is more than the system keeps
+        theirs.setblocking(False)
+        theirs.send(data)
+    return ours
+
+
+@door(cost=10)
+def web_request() -> Door:
+    """What a browser, or anyone, asks of the door for pages."""
+    web = WebDoor(Address("127.0.0.1", 0), {"/": WebFile(b"page", "text/html")}, ("https://pages.example",))
+
+    def enter(data: bytes) -> None:
+        with contextlib.closing(ByteStream(heard(data), QUICK.message_bytes)) as stream:
+            answered = web.admit(stream, QUICK, time.monotonic() + 5, secure=False)
+            assert isinstance(answered, WebStream) or answered.startswith((b"HTTP/1.1 200", b"HTTP/1.1 404"))
+
+    return Door(enter, (b"GET / HTTP/1.1\r\nHost: localhost:7000\r\n\r\n", HANDSHAKE.encode() + b"\r\n"))
+
+
+@door(cost=8)
+def web_frames() -> Door:
+    """A session that has begun over a WebSocket; messages of up to 50 bytes are received until it ends."""
+
+    def enter(data: bytes) -> None:
+        protocol = ServerProtocol(state=State.OPEN, max_size=78)
+        stream = WebStream(ByteStream(heard(data), QUICK.message_bytes), protocol)
+        stream.opened()
+        channel = StreamChannel(stream, QUICK)
+        channel.begin(SESSION)
+        with contextlib.closing(channel):
+            while True:
+                assert len(channel.receive(1, at_most=50)) <= 50
+                assert len(stream._inbox) <= 2**16
+
+    one, two = (pack_header(1, SESSION, number, 4) + b"four" for number in range(2))
+    whole = ws_frame(one) + ws_frame(b"there?", 9) + ws_frame(two[:9], fin=False) + ws_frame(two[9:], 0)
+    return Door(enter, (whole, ws_frame(one) + ws_frame(b"\x03\xe8", 8), ws_frame(one + two)))
 
 
 @door()
@@ -184,6 +233,45 @@ def networks_description() -> Door:
 
 
 @door(cost=40)
+def heads_description() -> Door:
+    """The same, of heads on embeddings, of utterances and of windows."""
+    from ppspeech.audio.embeddings import EmbeddingConfig, Pooling
+    from ppspeech.models import EmbeddingHead
+    from ppspeech.service import Deployment
+    from ppspeech.service.server.words import ServedHead
+    from tests.service.heads import released
+
+    windows, outcome = EmbeddingConfig("speech", pooling=Pooling("window")), Deployment(outcome="server")
+    with tempfile.TemporaryDirectory() as folder:
+        words = released(Path(folder, "w"), EmbeddingHead(4, 96), EmbeddingConfig("speech"))
+        live = released(Path(folder, "l"), EmbeddingHead(3, 96, "margin"), windows)
+        offers = [
+            ServedHead.of("words", words, Deployment(), Path("unused")).offer,
+            ServedHead.of("live", live, outcome, Path("unused")).offer,
+        ]
+
+    def enter(data: bytes) -> None:
+        read_offers(data, "heads")
+
+    return Door(enter, tuple(describe((each,)) for each in offers), "json")
+
+
+@door(cost=2)
+def wyoming_events() -> Door:
+    """What whoever connects to a bridge for Home Assistant sends."""
+    from ppspeech.service.client.wyoming_bridge import EventReader, samples_of
+
+    def enter(data: bytes) -> None:
+        for _, told, payload in EventReader().feed(data):
+            assert len(samples_of(told, payload)) == len(payload) // 2
+
+    form = b'{"rate": 16000, "width": 2, "channels": 1}'
+    chunk = b'{"type": "audio-chunk", "data_length": %d, "payload_length": 4}\n' % len(form) + form + b"abcd"
+    inline = b'{"type": "audio-chunk", "data": ' + form + b', "version": "1.8.0"}\n'
+    return Door(enter, (chunk, inline + chunk, inline))
+
+
+@door(cost=40)
 def network_sentences_description() -> Door:
     """The same, of networks that are read greedily."""
     from ppspeech.service import SentenceDeployment
@@ -217,6 +305,37 @@ def spotting_description() -> Door:
         read_offers(data, "spotting")
 
     return Door(enter, (describe((calls,)), describe((words,))), "json")
+
+
+@door(cost=12)
+def login_description() -> Door:
+    """The same, of log-ins: a space of voices and digits."""
+    from ppspeech.service.login import ServedLogin
+    from tests.service.login_people import cohort_bundle, made_up_space
+
+    folder = new_folder()
+    served = ServedLogin.of("login", cohort_bundle(folder / "b"), folder, None, made_up_space())
+    return Door(lambda data: read_offers(data, "login"), (describe((served.offer,)),), "json")
+
+
+@door(cost=4)
+def login_enrollment() -> Door:
+    """A name and a sealed template, which nobody here can open; and what is opened, which its owner chose."""
+    from ppspeech.protocols.speakers import LoginTerms
+    from ppspeech.service.login import Accounts, Template
+    from ppspeech.service.login.seal import open_sealed, seal, sealed_bytes
+    from tests.service.login_people import Person
+
+    accounts, terms, key, ann = Accounts(new_folder() / "a.sqlite", "s"), LoginTerms(256, 9), bytes(32), Person(1)
+    sealed = seal(key, "ann", "s", Template(ann.voice, ann.digits))
+
+    def enter(data: bytes) -> None:
+        says = Says(*apart(data))
+        name, template = receive_name(says), says.receive(0, sealed_bytes(terms))
+        accounts.enroll(name, template)
+        open_sealed(key, name, "s", template, terms)
+
+    return Door(enter, (several(b"ann".ljust(21, b"\0"), sealed),))
 
 
 @door(cost=12)

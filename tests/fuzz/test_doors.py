@@ -54,9 +54,20 @@ def test_a_million_inputs_without_growth() -> None:
     assert total >= 0.99 * MILLION
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_hundred_thousand_frames_at_the_door_for_pages() -> None:
+    door = DOORS["web_frames"]()
+    batter(door, 10_000, seed=4)
+    before, descriptors = resident(), len(list(Path("/proc/self/fd").iterdir()))
+    batter(door, 100_000, seed=5)
+    assert resident() - before < GROWTH
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+
+
 def test_every_seed_is_valid() -> None:
     """Or else what is made of it does not get far: all doors that can be asked say yes to their first seed."""
-    needs_more = {"frames", "session", "meeting", "setup_second", "columns", "code_columns", "sums_party"}
+    needs_more = {"frames", "web_frames", "session", "meeting", "setup_second", "columns", "code_columns", "sums_party"}
     for name in sorted(set(DOORS) - needs_more):
         door = DOORS[name]()
         assert enter(door, door.seeds[0]), name
@@ -126,6 +137,9 @@ REACHED = {
     "ppspeech.crypto.lattice.vectors": "nobody: no protocol uses it, and TenSEAL reads its bytes",
     "ppspeech.crypto.lattice.zeros": "nobody: it reads random bytes of our own",
     "ppspeech.network.local.groups": "our own processes, which answer for nobody",
+    "ppspeech.service.client.login": "login_description: what it loads was read there",
+    "ppspeech.service.login.digits": "a file of one's own, or a space that was just made",
+    "ppspeech.service.tasks.login": "login_description",
     "ppspeech.service.server.cohort": "folders of one's own",
     "ppspeech.service.server.keeper": "a gallery of one's own",
 }

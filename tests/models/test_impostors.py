@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 import torch
 
+from ppspeech.audio import MfccConfig
 from ppspeech.errors import ModelError
-from ppspeech.models import Impostors, adapt_speakers, fit_mixture, rare_score, supervector_scores, voice_directions
+from ppspeech.models import (
+    Impostors,
+    UbmVoices,
+    adapt_speakers,
+    fit_mixture,
+    rare_score,
+    supervector_scores,
+    voice_directions,
+)
 from ppspeech.models.gaussian import GaussianMixture
 
 
@@ -48,7 +57,7 @@ def test_few_people_make_a_cautious_threshold() -> None:
 
 def test_strangers_are_tried_with_as_much_speech_as_the_trial_has(ubm: GaussianMixture) -> None:
     cohort = people(8, frames=80)
-    found = Impostors.of(ubm, cohort, relevance=4.0)
+    found = Impostors.of(UbmVoices(ubm, MfccConfig(), 4.0), cohort)
     assert (found.frames, found.people, len(found.owners)) == ((30, 90, 270), 8, 32)
     second = torch.cat(cohort[3][1:3])[:90]  # goes on into the next clip
     claimed = people(1, seed=5)[0][0]
@@ -65,16 +74,16 @@ def test_strangers_are_tried_with_as_much_speech_as_the_trial_has(ubm: GaussianM
 
 @torch.no_grad()
 def test_speech_unlike_the_cohort_lies_below_its_likelihoods(ubm: GaussianMixture) -> None:
-    found = Impostors.of(ubm, people(8))
+    found = Impostors.of(UbmVoices(ubm, MfccConfig()), people(8))
     like, far = people(1, seed=9)[0][0], people(1, seed=9)[0][0] + 25.0
-    lowest = found.lowest_likelihood(60)
+    lowest = found.least_usual(60)
     assert float(ubm.average_log_prob(like[None])) > lowest > float(ubm.average_log_prob(far[None]))
-    assert float((found.likelihoods[0] < found.lowest_likelihood(30)).float().mean()) <= 0.05
+    assert float((found.usual[0] < found.least_usual(30)).float().mean()) <= 0.05
 
 
 def test_a_cohort_that_cannot_be(ubm: GaussianMixture) -> None:
     with pytest.raises(ModelError, match="5 people or more, got 4"):
-        Impostors.of(ubm, people(4))
+        Impostors.of(UbmVoices(ubm, MfccConfig()), people(4))
     with pytest.raises(ModelError, match="one person has 12"):
-        Impostors.of(ubm, [*people(5), [torch.randn(12, 3)]])
-    assert Impostors.of(ubm, people(100, clips=1)).people == 64
+        Impostors.of(UbmVoices(ubm, MfccConfig()), [*people(5), [torch.randn(12, 3)]])
+    assert Impostors.of(UbmVoices(ubm, MfccConfig()), people(100, clips=1)).people == 64

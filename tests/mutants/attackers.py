@@ -7,6 +7,8 @@ KNOWN = "filters/attack/known_filter.py"
 GAUSSIANS, DENSITIES = "filters/attack/attackers/gaussians.py", "filters/attack/attackers/densities.py"
 SETS, NETWORKS = "filters/attack/attackers/sets.py", "filters/attack/attackers/networks.py"
 SETS_TESTS, KNOWN_TESTS = "tests/filters/test_attack_sets.py", "tests/filters/test_attack_known_filter.py"
+VOICES, HEARD = "filters/attack/attackers/voices.py", "filters/attack/heard.py"
+VOICES_TESTS = "tests/filters/test_attack_voices.py"
 MARGINS = f"{SETS_TESTS}::test_every_attacker_names_unfiltered_people_as_often_as_it_should"
 MANNERS = f"{SETS_TESTS}::test_who_is_hidden_in_the_mean_is_named_by_one_model_a_word"
 
@@ -126,5 +128,29 @@ ATTACKERS = [
         "nothing is learned from other people",
         KNOWN_TESTS,
         (KNOWN, f"{GUESSED}wanted[rows])", f"{GUESSED}0 * wanted[rows])"),
+    ),
+    mutant(
+        "voices of other people",
+        "the voice embedding compares with the wrong people, and names nobody",
+        f"{VOICES_TESTS}::test_people_are_named_by_their_sound[voice]",
+        (VOICES, "index_add(0, labels, voices)", "index_add(0, labels.flip(0), voices)"),
+    ),
+    mutant(
+        "cepstra heard as if they were spectra",
+        "the voice in frames that are given back is not heard",
+        f"{VOICES_TESTS}::test_people_are_named_by_cepstra[normalized]",
+        (HEARD, "statics = statics * std[:size] + mean[:size]", "statics = 0 * statics + mean[:size]"),
+    ),
+    mutant(
+        "a voice embedding that is never tuned",
+        "whoever goes on training it on what the filter gives is not tried",
+        f"{VOICES_TESTS}::test_tuning_changes_a_copy_and_fits_the_people",
+        (VOICES, "        optimizer.step()\n", ""),
+    ),
+    mutant(
+        "a missing voice embedding not said",
+        "what is not installed looks as if it had been tried",
+        f"{VOICES_TESTS}::test_why_nothing_is_heard_is_said",
+        (ATTACK, "if attackers is None and speech and hearing.refusal else []", "if False else []"),
     ),
 ]

@@ -5,8 +5,11 @@ from tests.mutants.attackers import ATTACKERS
 from tests.mutants.beliefs import BELIEFS
 from tests.mutants.central import CENTRAL
 from tests.mutants.crypto import CRYPTO
+from tests.mutants.embedded import EMBEDDED
 from tests.mutants.filters import FILTERS
 from tests.mutants.garbled import GARBLED
+from tests.mutants.heads import HEADS_MUTANTS
+from tests.mutants.login import LOGIN
 from tests.mutants.music import MUSIC
 from tests.mutants.networks import NETWORKS
 from tests.mutants.noise import NOISE
@@ -20,6 +23,8 @@ from tests.mutants.service import SERVICE
 from tests.mutants.spotting import SPOTTING
 from tests.mutants.tables import TABLES
 from tests.mutants.text import TEXT
+from tests.mutants.voices import VOICES
+from tests.mutants.web import WEB
 from tests.mutants.words import WORDS
 
 MUTANTS = [
@@ -27,11 +32,16 @@ MUTANTS = [
     *GARBLED,
     *PROTOCOLS,
     *WORDS,
+    *EMBEDDED,
+    *HEADS_MUTANTS,
     *SEARCH,
     *MUSIC,
     *TEXT,
     *BELIEFS,
     *SERVICE,
+    *VOICES,
+    *LOGIN,
+    *WEB,
     *SENTENCES,
     *NETWORKS,
     *SPOTTING,

@@ -21,7 +21,7 @@ SERVICE = [
         "tests/service/test_speaker_scoring.py",
         (
             "service/server/linear_scoring.py",
-            "max(rare, *cosines_of(beyond.clip(max=bits), bits))",
+            "np.maximum(rare, cosines_of(beyond.clip(max=bits), bits))",
             "rare",
         ),
     ),

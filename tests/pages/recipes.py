@@ -12,6 +12,7 @@ from ppspeech.data import SentenceDataModule, SpeechDataModule
 from ppspeech.recipes import Recipe, shipped_recipes
 from ppspeech.training import (
     CtcNetwork,
+    EmbeddedWords,
     FilterRecipe,
     LargeMarginClassifier,
     PrivacyHook,
@@ -31,6 +32,7 @@ MODELS: tuple[Any, ...] = (
     SentenceNetwork,
     CtcNetwork,
     LargeMarginClassifier,
+    EmbeddedWords,
     SpeakerUbm,
 )
 DATA: tuple[Any, ...] = (SpeechDataModule, SentenceDataModule)

@@ -67,6 +67,9 @@ def other_inputs(name: str, row: Row) -> list[list[Any]]:
     far = [[2.5 * x + 1 for x in frame] for frame in draw(5, 2, seed=9)]
     words = made_models(seed=77, words=2, states=2, frames=6, dimensions=2)
     tables = made_tables(4, 77, words=2, states=2, frames=6)
+    vectors = made_models(
+        seed=77, words=2, states=1, frames=1, dimensions=2, terms="linear", moves=(0,), operation="viterbi"
+    )
 
     def sought(holder: str) -> Any:
         shape = SpotShape.from_params(rows()["spotting" if holder == "server" else "spotting_own"].terms["shape"])
@@ -86,6 +89,8 @@ def other_inputs(name: str, row: Row) -> list[list[Any]]:
         "eigenvector_vertical": lambda: [[[row[:1] for row in far]], [far]],
         "keyword": lambda: [[(3 * np.ones((5, 2))).tolist()], [plain_models(words)]],
         "keyword_stream": lambda: [[(3 * np.ones((5, 2))).tolist()], [plain_models(words)]],
+        "keyword_outcome": lambda: [[[[3.0, 3.0], [3.0, -3.0]]], [plain_models(vectors)]],
+        "keyword_watch": lambda: [[[[3.0, 3.0], [3.0, -3.0]]], [plain_models(vectors)]],
         "discrete_keyword": lambda: [[[3, 3, 3, 3, 3]], [plain_tables(tables)]],
         "spotting": lambda: [[plain_keywords(sought("server"))], [far_recordings("server")]],
         "spotting_own": lambda: [[far_recordings("client")], [plain_keywords(sought("client"))]],

@@ -119,6 +119,21 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bundle]:
 
 
 @pytest.fixture(scope="session")
+def heads(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bundle]:
+    """Heads on embeddings: with and without a background, by matrices, and on windows."""
+    from tests.service.heads import WINDOW, head
+    from tests.service.heads import released as released_head
+
+    folder = tmp_path_factory.mktemp("heads")
+    return {
+        "words": released_head(folder / "words", head()),
+        "margin": released_head(folder / "margin", head("margin")),
+        "sure": released_head(folder / "sure", head(background=False)),
+        "live": released_head(folder / "live", head(embedding=WINDOW), WINDOW),
+    }
+
+
+@pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory, bundles: dict[str, Bundle]) -> Iterator[Running]:
     """One server for all tests that leave it as they found it."""
     with serving(tmp_path_factory.mktemp("server"), bundles) as found:

@@ -95,7 +95,7 @@ def frames(bundle: Bundle, seed: int) -> Tensor:
 
 
 def plain_verifier(bundle: Bundle, cohort: bool = False) -> SpeakerVerifier:
-    ubm, relevance = bundle.verifier.ubm, bundle.verifier.relevance
+    ubm, relevance = bundle.verifier.background.ubm, bundle.verifier.background.relevance
 
     def models(people: list[tuple[int, ...]]) -> SpeakerVerifier:
         joined = [torch.cat([frames(bundle, seed) for seed in seeds]) for seeds in people]
@@ -307,7 +307,7 @@ def test_plain_ratios_are_those_of_the_verifier(bundle: Bundle) -> None:
 @pytest.mark.parametrize("covariance", ["full", "tied", "spherical"])
 def test_other_covariances(covariance: Any, tmp_path: Path) -> None:
     bundle = made(tmp_path / "voices", covariance)
-    model, relevance = bundle.verifier.ubm, bundle.verifier.relevance
+    model, relevance = bundle.verifier.background.ubm, bundle.verifier.background.relevance
     plan = plan_mixtures(bundle, 40, places=2, cohort=0)
     means = bundle.verifier.means([frames(bundle, 0)])[None]
     background, x = background_mixture(bundle), trial_frames(plan, frames(bundle, 1).double().numpy())

@@ -210,6 +210,7 @@ RECIPES = {
     ],
     "speaker_ubm": ["--model.start", "public", "--model.components", "4", "--trainer.max_epochs", "2"],
     "large_margin": ["--trainer.max_epochs", "1"],
+    "words_embedded": ["--trainer.max_epochs", "1"],
 }
 
 

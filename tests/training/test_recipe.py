@@ -31,7 +31,7 @@ QUIET = ["--trainer.enable_progress_bar", "false"]
 QUICK = {
     "keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "keyword_live": 3, "keyword_network": 24,
     "large_margin": 1, "sentences": 3, "sentences_ctc": 18, "sentences_encoder": 3, "sentences_lexicon": 3,
-    "sentences_live": 3, "sentences_network": 3, "speaker_ubm": 2,
+    "sentences_live": 3, "sentences_network": 3, "speaker_ubm": 2, "words_embedded": 1,
 }  # fmt: skip
 SHORTER = ["--data.words", "[1, 3]", "--data.test_sentences", "3", "--data.batch_size", "8"]
 SMALLER = {

@@ -16,7 +16,7 @@ from ppspeech.bundle.format import SIZES
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.errors import BundleError, ModelError, PrivacyError
 from ppspeech.figures import Figure
-from ppspeech.models import Impostors
+from ppspeech.models import Impostors, UbmVoices
 from ppspeech.privacy import Accountant, DiscreteGaussianEvent, GaussianEvent, NonPrivateEvent
 from ppspeech.privacy.relation import Relation, Unit
 from ppspeech.training import (
@@ -165,7 +165,7 @@ def test_voices_of_the_private_corpus_leave_only_where_nothing_is_promised(tmp_p
     def exported(name: str, source: str | None, kept: PrivacyRecord | None) -> Any:
         module = background()
         if source is not None:
-            found = Impostors.of(module.ubm, [[torch.randn(40, MFCC.features)] for _ in range(5)])
+            found = Impostors.of(UbmVoices(module.ubm, MFCC), [[torch.randn(40, MFCC.features)] for _ in range(5)])
             sizes = {"frames": found.frames, "owners": found.owners}
             module.cohort = CohortSettings(source=source, voices="some corpus", **sizes)  # type: ignore[arg-type]
             add_cohort_(module.ubm, found)

@@ -7,12 +7,13 @@ import pytest
 import pytorch_lightning as lightning
 import torch
 
-from ppspeech.audio import MfccConfig
+from ppspeech.audio import MfccConfig, write_audio
 from ppspeech.bundle import Verifier
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.errors import ModelError
-from ppspeech.training import SpeakerUbm, load_checkpoint
+from ppspeech.training import SpeakerUbm, export_checkpoint, load_checkpoint, run_recipe
 from ppspeech.training.speakers import _draw_det
+from tests.service.voices import RATE, voice
 
 Make = Callable[..., lightning.Trainer]
 
@@ -61,3 +62,41 @@ def test_a_det_curve_says_what_it_is_of(tmp_path: Path) -> None:
     scores, genuine = torch.tensor([0.1, 0.2, 0.3, 0.9]), torch.tensor([False, True, False, True])
     _draw_det(scores, genuine, tmp_path / "det.svg")
     assert "equal error rate 50.00% of 4 trials" in (tmp_path / "det.svg").read_text()
+
+
+def test_one_clip_a_person_trains_a_model_that_is_not_tested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with LibriSpeech's background people: what cannot be tested is said, before training and after."""
+    recipe = Path(__file__).parents[2] / "configs" / "speaker_ubm.yaml"
+    folder = tmp_path / "people"
+    folder.mkdir()
+    rows = []
+    for who in range(8):
+        write_audio(folder / f"{who}.wav", voice(who, 0.6), RATE)
+        rows.append(f"{who}.wav,person{who}")
+    (folder / "manifest.csv").write_text("\n".join(["path,speaker", *rows]) + "\n")
+    monkeypatch.chdir(tmp_path)
+    run_recipe(
+        [
+            "fit", "--config", str(recipe), "--data.corpus", str(folder), "--model.components", "2",
+            "--trainer.max_epochs", "2", "--trainer.logger", "false", "--trainer.enable_progress_bar", "false",
+        ]
+    )  # fmt: skip
+    shown, warned = capsys.readouterr()
+    assert "has one take: nobody can be enrolled with one and tried with another" in warned
+    assert "no error rate is measured" in warned
+    assert "nobody who was held out can be tried: the model was not tested" in shown
+    assert "test_eer" not in shown
+    (found,) = tmp_path.rglob("*.ckpt")
+    trained = load_checkpoint(found, "verify")
+    assert not trained.measured
+    bundle = export_checkpoint(found, tmp_path / "bundle", not_private=True)
+    assert bundle.verify([voice(0, 0.6)], [voice(0, 0.6)], RATE, threshold=0.9).value
+
+
+def test_takes_that_do_not_fit_are_still_refused(voices: SpeechDataModule, trainer: Make) -> None:
+    model = SpeakerUbm(components=2, enroll_takes=[9])
+    model.will_be_tested = True
+    with pytest.raises(ModelError, match="choose others"):
+        trainer(max_epochs=1).fit(model, datamodule=voices)

@@ -264,6 +264,24 @@ WORDS = [
         makes=("metrics.prom",),
     ),
     Step(
+        "let browsers in",
+        "ppspeech serve words --listen 127.0.0.1:0 --web 127.0.0.1:0 --certificate server/certificate.pem "
+        "--key server/key.pem --state served",
+        r"a browser asks at (?P<page>https://127\.0\.0\.1:\d+/)",
+        goes_on=True,
+    ),
+    python(
+        "what a browser gets",
+        """
+        import ssl, urllib.request
+        trust = ssl.create_default_context(cafile="server/certificate.pem")
+        trust.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        page = urllib.request.urlopen("{page}", context=trust)
+        print(page.headers["Content-Security-Policy"], page.read().decode())
+        """,
+        "(?s)default-src 'none'.*Say a word",
+    ),
+    Step(
         "to listen while people speak",
         f"ppspeech train keyword_live --data.corpus mine {QUICK}",
         rf"(?s)test_accuracy.*{CHECKPOINT}",
@@ -420,6 +438,47 @@ WORDS = [
         "test_accuracy",
         slow=True,
     ),
+    Step(
+        "a head on a public embedding",
+        f"ppspeech train words_embedded --data.corpus mine {QUICK}",
+        "test_accuracy",
+        slow=True,
+    ),
+    python(
+        "a few clips of commands",
+        """
+        import shutil
+        from pathlib import Path
+        for word in ("go", "stop"):
+            for voice in ("f01", "m01", "f02"):
+                folder = Path("commands") / word / voice
+                folder.mkdir(parents=True)
+                shutil.copy(f"mine/{voice}/{word}-calm-0.wav", folder / "1.wav")
+        print("copied")
+        """,
+        "copied",
+    ),
+    Step(
+        "learn them",
+        "ppspeech words learn commands --out my_commands",
+        "(?s)2 words.*false alarms in.*extrapolated.*nothing is promised",
+        makes=("my_commands",),
+        slow=True,
+    ),
+    Step("is it one of them", "ppspeech recognize my_commands clip.wav", "confidence", slow=True),
+    Step(
+        "words that the built-in voices say, for listening on",
+        'ppspeech words learn --word "lights on" --word "lights off" --voices 12 --out lights --over window --alarms 1',
+        "2 words",
+        slow=True,
+    ),
+    Step(
+        "with a promise, and another background",
+        "ppspeech words learn commands --background mine --out promised --epsilon 4 --unit speaker",
+        "in the background too",
+        2,
+        slow=True,
+    ),
 ]
 
 TEXTS = [
@@ -563,7 +622,7 @@ SPEAKERS = [
     ),
     Step(
         "serve people by mixtures",
-        "ppspeech serve voices --enroll --state mixed --speakers scoring=gmm,cohort=others --listen 127.0.0.1:0",
+        "ppspeech serve voices --enroll --state mixed --scoring gmm --cohort others --listen 127.0.0.1:0",
         SERVED,
         goes_on=True,
         slow=True,
@@ -578,6 +637,32 @@ SPEAKERS = [
         "verify there",
         "ppspeech verify voices ann_again.wav --claim {place} --server {address} --pin {pin}",
         "accepted|rejected",
+        slow=True,
+    ),
+    Step(
+        "a public network, and a cohort", "ppspeech voices learn others --out heard", "10 people of others", slow=True
+    ),
+    Step("the same of public speech", "ppspeech voices learn others --public --out spoken --json", "10", slow=True),
+    Step("without a cohort", "ppspeech voices learn --without --out alone", "cohort of your own", slow=True),
+    Step("the built-in voices", "ppspeech voices learn --built-in --out nobody", "who are nobody", slow=True),
+    Step(
+        "is it her, by its cohort",
+        "ppspeech verify heard ann_again.wav --enroll ann.wav",
+        "accepted|rejected",
+        slow=True,
+    ),
+    Step(
+        "serve voices of the network",
+        "ppspeech serve heard --enroll --state heard_kept --listen 127.0.0.1:0",
+        SERVED,
+        goes_on=True,
+        slow=True,
+    ),
+    Step(
+        "serve voices without a cohort of theirs",
+        "ppspeech serve alone --enroll --state alone_kept --cohort others --listen 127.0.0.1:0",
+        SERVED,
+        goes_on=True,
         slow=True,
     ),
     Step(
@@ -636,6 +721,50 @@ MUSIC = [
         "name it without letting it be heard",
         "ppspeech music find clip.wav --server {address} --pin {pin}",
         "clip.wav: march",
+    ),
+]
+
+SPOKEN = """
+import numpy as np, soundfile
+from pathlib import Path
+from ppspeech.audio.voices import VOICES, Espeak
+Path("my_digits").mkdir()
+words = "zero one two three four five six seven eight nine".split()
+with Espeak() as espeak:
+    for digit, word in enumerate(words):
+        for take in range(3):
+            said = VOICES[45].say(word, espeak, np.random.default_rng([digit, take]))
+            soundfile.write(f"my_digits/{digit}_{take}.wav", 0.5 * said / np.abs(said).max(), 16_000)
+print("said")
+"""
+
+LOGIN = [
+    python("somebody who is not in the cohort says the digits", SPOKEN, "said"),
+    Step(
+        "a cohort of nobody",
+        "ppspeech voices learn --built-in --out nobody",
+        "nobody",
+        slow=True,
+    ),
+    Step(
+        "let people in",
+        "ppspeech login serve nobody --store people --listen 127.0.0.1:0",
+        r"login check (?P<address>127\.0\.0\.1:\d+) NAME --key FILE --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+        slow=True,
+    ),
+    Step(
+        "enroll",
+        "ppspeech login enroll {address} ann my_digits --key ann.key --pin {pin}",
+        "ann may log in with the key ann.key",
+        makes=("ann.key",),
+        slow=True,
+    ),
+    Step(
+        "log in",
+        "ppspeech login check {address} ann --key ann.key --digits-from my_digits --pin {pin}",
+        "ann: (welcome|not let in)",
+        slow=True,
     ),
 ]
 
@@ -969,6 +1098,7 @@ STAGES: dict[str, list[Step]] = {
     "texts": TEXTS,
     "release": RELEASE,
     "speakers": SPEAKERS,
+    "login": LOGIN,
     "music": MUSIC,
     "filters": FILTERS,
     "together": TOGETHER,

@@ -23,6 +23,7 @@ from tests.walk.shown import (
 from tests.walk.step import Step
 from tests.walk.steps import GIVEN, STAGES
 
+HEADS = "needs a head on an embedding; tests/service/test_heads.py and test_wake.py do it with heads of their own"
 REGISTRY = "fetches packages; where there is a registry, "
 NOT_RUN = {
     "make demo": "sets up what `make setup` does and runs `ppspeech demo`: CI does the one, the walk the other",
@@ -34,6 +35,13 @@ NOT_RUN = {
     "python -m tests.pages": "writes pages of this checkout; tests/test_formats.py checks that it would change nothing",
     "python -m tests.vectors": "writes vectors of this checkout; tests/test_formats.py computes them again",
     "cat ann/certificate.pem bob/certificate.pem > /etc/ppspeech/clients.pem": "the walk writes that file with Python",
+    "ppspeech recognize --listen": HEADS,
+    "ppspeech serve my_words": HEADS,
+    "ppspeech serve my_words --state --words": HEADS,
+    "ppspeech wake": HEADS,
+    "ppspeech wake --pin --server": HEADS,
+    "ppspeech wake --pin --server --wyoming": HEADS,
+    "ppspeech wake --server": HEADS,
     "source .venv/bin/activate": "changes nothing but the shell that it is typed in",
     "uv venv .venv": "`make setup` makes one, where there is none",
     ".venv/bin/pre-commit install": "changes how this checkout commits",

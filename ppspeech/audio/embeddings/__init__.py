@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from ppspeech.audio.embeddings.batches import SpeechEmbedding
     from ppspeech.audio.embeddings.detector import SpeechDetector, Stretch
     from ppspeech.audio.embeddings.front_end import EmbeddingConfig, Pooling
-    from ppspeech.audio.embeddings.pooled import LiveVectors, WordVectors
+    from ppspeech.audio.embeddings.pooled import LiveVectors, WordVectors, averaged, quiet_room, utterance, windowed
     from ppspeech.audio.embeddings.voices import VoiceEmbedding
     from ppspeech.audio.embeddings.wheels import WHEELS, Wheel, weights_of
-    from ppspeech.audio.embeddings.windows import LiveWindows, SpeechWindows
+    from ppspeech.audio.embeddings.windows import HOP_S, LiveWindows, SpeechWindows
 
 __all__ = [
+    "HOP_S",
     "WHEELS",
     "EmbeddingConfig",
     "LiveVectors",
@@ -34,7 +35,11 @@ __all__ = [
     "VoiceEmbedding",
     "Wheel",
     "WordVectors",
+    "averaged",
+    "quiet_room",
+    "utterance",
     "weights_of",
+    "windowed",
 ]
 
 if not TYPE_CHECKING:

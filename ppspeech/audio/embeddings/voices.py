@@ -85,6 +85,18 @@ class VoiceEmbedding(nn.Module):
         total = said.new_zeros(len(frames.features), said.shape[-1])
         return functional.normalize(total.index_add(0, torch.tensor(owners, device=said.device), said), dim=-1)
 
+    def of_power(self, power: Tensor) -> Tensor:
+        """As `frames`, of one utterance whose sound is not there: power `(frames, 201)` at 0 to 8 kHz, every 10 ms, on
+        any scale. Gives `(spoken, 40)`. Raises AudioError for too little that is not silent.
+        """
+        if power.ndim != 2 or power.shape[1] != len(self._filters) or not bool(torch.isfinite(power).all()):
+            raise AudioError(f"power is finite, (frames, {len(self._filters)}), got {tuple(power.shape)}")
+        energy = power.detach().sum(-1).clamp_min(1e-30)
+        # of a waveform x: a frame's spectrum holds WINDOW times the energy of x times the taper, each frequency twice
+        square = 2 * energy.mean() / (WINDOW * self._taper.square().sum().to(power))
+        level = 10 ** (LOUDNESS_DB / 10) / square
+        return self._without_silence(power @ self._filters.to(power) * level, 10 * energy.log10())
+
     def _spoken(self, samples: Tensor) -> Tensor:
         if len(samples) < WINDOW or not bool(torch.isfinite(samples).all()):
             raise AudioError(f"a voice needs {WINDOW} finite samples or more, got {len(samples)}")
@@ -95,9 +107,14 @@ class VoiceEmbedding(nn.Module):
         pieces = functional.pad(samples, (WINDOW // 2, WINDOW // 2)).unfold(0, WINDOW, HOP)
         spectrum: Tensor = torch.fft.rfft(pieces * self._taper.to(samples)).abs().square()
         energy = 10 * pieces.detach().square().sum(-1).clamp_min(1e-20).log10()
-        loud = (energy > energy.max() - SILENT_DB).to(samples).view(1, 1, -1)
+        return self._without_silence(spectrum @ self._filters.to(samples), energy)
+
+    @staticmethod
+    def _without_silence(mel: Tensor, energy: Tensor) -> Tensor:
+        """Mel frames `(frames, 40)` that are loud, in dB, or near one that is."""
+        loud = (energy > energy.max() - SILENT_DB).to(mel).view(1, 1, -1)
         near = functional.max_pool1d(loud, 2 * HANGOVER + 1, stride=1, padding=HANGOVER).view(-1) > 0
-        spoken: Tensor = (spectrum @ self._filters.to(samples))[near]
+        spoken = mel[near]
         if len(spoken) < SHORTEST:
             raise AudioError(f"a voice needs {SHORTEST / 100:g} s of speech, got {len(spoken) / 100:g} s")
         return spoken

@@ -13,7 +13,7 @@ from ppspeech.bundle.kinds.sentences import (
     lexicon_of,
     listed_ngrams,
 )
-from ppspeech.bundle.kinds.speakers import CohortSettings, SpeakerUbmSettings, add_cohort_
+from ppspeech.bundle.kinds.speakers import CohortSettings, SpeakerUbmSettings, VoiceEmbeddingSettings, add_cohort_
 from ppspeech.bundle.kinds.tables import KernelTableSettings, LargeMarginTableSettings, LinearTableSettings
 from ppspeech.bundle.kinds.words import KeywordHmmSettings, LargeMarginKeywordSettings
 
@@ -35,6 +35,7 @@ __all__ = [
     "SentenceNetworkSettings",
     "Shape",
     "SpeakerUbmSettings",
+    "VoiceEmbeddingSettings",
     "WeightsSettings",
     "add_cohort_",
     "lexicon_of",

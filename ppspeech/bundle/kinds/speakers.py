@@ -1,17 +1,21 @@
-"""Models that say who speaks: a background model from which devices enroll."""
+"""Models that say who speaks: a background model, or a public network, by which devices enroll."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
+from torch import nn
 
 from ppspeech.bundle.model_types import model_type
 from ppspeech.errors import BundleError
-from ppspeech.models import Impostors
+from ppspeech.models import EmbeddedVoices, Impostors, UbmVoices
 from ppspeech.models.gaussian import Covariance, GaussianMixture
 
-DIRECTIONS, LIKELIHOODS = "cohort_directions", "cohort_likelihoods"  # tensors beside those of the mixture
+if TYPE_CHECKING:
+    from ppspeech.bundle.config import BundleConfig
+
+DIRECTIONS, USUAL = "cohort_directions", "cohort_likelihoods"  # tensors beside those of the model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,11 +23,12 @@ class CohortSettings:
     """Whose voices are in the bundle to set thresholds by; the fields of `Impostors` that are no tensors.
 
     Attributes:
-        source: `public` speech, or people of the `validation` part of the private corpus, who then are in the bundle.
+        source: `public` speech; people of the `validation` part of the private corpus, or `people` who were recorded
+            for it, who then are in the bundle.
         voices: where they come from, for people.
     """
 
-    source: Literal["public", "validation"]
+    source: Literal["public", "validation", "people"]
     voices: str
     frames: tuple[int, ...]
     owners: tuple[int, ...]
@@ -34,6 +39,16 @@ class CohortSettings:
 
     def __str__(self) -> str:
         return f"{len(set(self.owners))} people of {self.voices}"
+
+    def add_(self, model: nn.Module, size: int) -> None:
+        """Make room in a module for a cohort's tensors, whose directions have so many numbers."""
+        shape = len(self.frames), len(self.owners)
+        model.register_buffer(DIRECTIONS, torch.zeros(*shape, size))
+        model.register_buffer(USUAL, torch.zeros(shape))
+
+    def impostors(self, model: nn.Module, *, stretched: bool = False) -> Impostors:
+        """The cohort of a module that has it."""
+        return Impostors(self.frames, self.owners, model.get_buffer(DIRECTIONS), model.get_buffer(USUAL), stretched)
 
 
 @model_type("speaker_ubm", "verify", "identify")
@@ -60,17 +75,16 @@ class SpeakerUbmSettings:
             raise BundleError(f"a background model has no labels, got {len(labels)}")
         ubm = GaussianMixture(self.components, features, self.covariance, self.floor)
         if self.cohort is not None:
-            shape = len(self.cohort.frames), len(self.cohort.owners)
-            ubm.register_buffer(DIRECTIONS, torch.zeros(*shape, self.components * features))
-            ubm.register_buffer(LIKELIHOODS, torch.zeros(shape))
+            self.cohort.add_(ubm, self.components * features)
         return ubm
 
-    def impostors(self, ubm: GaussianMixture) -> Impostors | None:
+    def impostors(self, model: nn.Module) -> Impostors | None:
         """The cohort of a model that `build` made; None without."""
-        if self.cohort is None:
-            return None
-        tensors = ubm.get_buffer(DIRECTIONS), ubm.get_buffer(LIKELIHOODS)
-        return Impostors(self.cohort.frames, self.cohort.owners, *tensors)
+        return None if self.cohort is None else self.cohort.impostors(model)
+
+    def voices(self, model: nn.Module, config: "BundleConfig") -> UbmVoices:
+        """How the model hears voices."""
+        return UbmVoices(cast(GaussianMixture, model), config.front_end, self.relevance)
 
     @staticmethod
     def upgraded(plain: Any) -> Any:
@@ -80,7 +94,43 @@ class SpeakerUbmSettings:
         return plain
 
 
-def add_cohort_(ubm: GaussianMixture, found: Impostors) -> None:
-    """Put a cohort's tensors beside those of the mixture."""
-    ubm.register_buffer(DIRECTIONS, found.directions.float())
-    ubm.register_buffer(LIKELIHOODS, found.likelihoods.float())
+@model_type("voice_embedding", "verify", "identify", takes="embedding")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoiceEmbeddingSettings:
+    """A public network of voices: nothing in it is trained here, and a bundle holds a cohort alone, where one is
+    released.
+    """
+
+    cohort: CohortSettings | None = None
+
+    def task(self, labels: tuple[str, ...]) -> str:  # noqa: ARG002
+        """What it is for."""
+        decides = "It decides only with a cohort of your own, other people recorded alike."
+        if self.cohort is not None:
+            decides = f"Thresholds by false-accept rate and amount of speech are set among {self.cohort}."
+        return f"Verifies speakers: a public network hears voices on people's own devices. {decides}"
+
+    def build(self, labels: tuple[str, ...], features: int) -> nn.Module:
+        """A module of the cohort's tensors alone."""
+        if labels:
+            raise BundleError(f"a network of voices has no labels, got {len(labels)}")
+        model = nn.Module()
+        if self.cohort is not None:
+            self.cohort.add_(model, features)
+        return model
+
+    def impostors(self, model: nn.Module) -> Impostors | None:
+        """The cohort of a model that `build` made; None without."""
+        return None if self.cohort is None else self.cohort.impostors(model, stretched=True)
+
+    def voices(self, model: nn.Module, config: "BundleConfig") -> EmbeddedVoices:  # noqa: ARG002
+        """How the network hears voices. Raises BundleError for a public network of something else."""
+        if config.embedding is None or config.embedding.name != "voice":
+            raise BundleError("people are told apart through voice embeddings, and this bundle names others")
+        return EmbeddedVoices(config.embedding)
+
+
+def add_cohort_(model: nn.Module, found: Impostors) -> None:
+    """Put a cohort's tensors beside those of a model."""
+    model.register_buffer(DIRECTIONS, found.directions.float())
+    model.register_buffer(USUAL, found.usual.float())

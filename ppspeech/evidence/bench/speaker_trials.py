@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ppspeech.arrays import Reals
-from ppspeech.channel import Channel
 from ppspeech.crypto.shares import ShareEngine, blank, record
 from ppspeech.crypto.transfer import Side
 from ppspeech.data.corpora import DIGIT_WORDS
+from ppspeech.evidence.experiments.embedded_speakers import encrypted_cosines
 from ppspeech.evidence.experiments.speakers import (
     BACKGROUND,
     ENROLLMENT,
@@ -36,7 +36,7 @@ from ppspeech.models.gaussian import GaussianMixture, fit_mixture, supervectors
 from ppspeech.network import run_together
 from ppspeech.progress import track
 from ppspeech.protocols import Meeting, meet_as_client, meet_as_server
-from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, MixturePlan, Mixtures, MixtureScorer
+from ppspeech.protocols.scores import MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.speakers import MOST_BITS, voice_codes
 
 NORM = 16.0  # public bound on the length of a frame; the longest of the corpus has 14.5
@@ -54,7 +54,7 @@ def eer_differences(quick: bool) -> list[Figure]:
     few = [(who, normalize(clips[who, take, DIGIT_WORDS[0]])) for who in enrolled for take in takes]
     known, asked = (_directions(ubm, each) for each in (models, adapt_speakers(ubm, *padded([x for _, x in many]))))
     found = [
-        _compare("linear", *_linear(known, asked), targets_of(many, enrolled)),
+        _compare("linear", *encrypted_cosines(known, asked), targets_of(many, enrolled)),
         _compare("gmm_ubm", *_log_ratios(ubm, models, [x for _, x in few]), targets_of(few, enrolled)),
     ]
     worst = max(found, key=lambda figure: figure.value)
@@ -93,25 +93,6 @@ def _codes(known: Tensor, asked: Tensor, owners: Sequence[str], enrolled: Sequen
     ratio = cosines / codes if codes else None
     figure = Figure(f"speakers.hardened.{bits}_bits.eer", codes, "", "cosines", cosines, ratio, note)
     return figure.between(*np.quantile(coded, [0.025, 0.975]).tolist())
-
-
-def _linear(known: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
-    """Cosines, `(trials, speakers)`: plain, and from both parties' shares."""
-    plan = LinearPlan(known.shape[1], len(known), reach=1)
-    scorer = LinearScorer.of(plan, LinearColumns.of(known.numpy().T), 0.0)
-    rows = [plan.rows(each) for each in asked.numpy()]
-
-    def ask(channel: Channel) -> NDArray[np.uint64]:
-        met = meet_as_client(channel)
-        return np.stack([met.multiply(plan.product, row)[0] for row in track(rows, "cosines")])
-
-    def answer(channel: Channel) -> NDArray[np.uint64]:
-        met = meet_as_server(channel)
-        return np.stack([scorer.multiply(met)[0] for _ in rows])
-
-    mine, theirs = run_together(ask, answer)
-    joined = plan.scale.decode(plan.ring.to_signed(plan.ring.join(mine, theirs)))
-    return asked @ known.mT, torch.from_numpy(joined)
 
 
 def _log_ratios(ubm: GaussianMixture, models: GaussianMixture, trials: list[Tensor]) -> tuple[Tensor, Tensor]:

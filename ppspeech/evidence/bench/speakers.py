@@ -72,8 +72,12 @@ def run(quick: bool) -> list[Figure]:
 def jobs() -> list[Timed]:
     """Verification among many, identification with hidden numbers, and mixtures against a background model; seeded."""
     generator = np.random.default_rng(0)
-    work = [_verification(generator, count) for count in ENROLLED]
-    work += [_identification(generator), _mixtures(generator, "sum"), _mixtures(generator, "max")]
+    work = [verification_job(str(count), generator, count) for count in ENROLLED]
+    work += [
+        identification_job(f"identify.{IDENTIFIED}", generator, IDENTIFIED),
+        _mixtures(generator, "sum"),
+        _mixtures(generator, "max"),
+    ]
     return work
 
 
@@ -82,14 +86,15 @@ def _unit(vectors: Reals) -> Reals:
     return unit
 
 
-def _verification(generator: np.random.Generator, count: int) -> Timed:
+def verification_job(name: str, generator: np.random.Generator, count: int) -> Timed:
+    """A claim among so many who are enrolled."""
     plan = LinearPlan(DIMENSIONS, count, reach=1)
     models = _unit(generator.normal(size=(DIMENSIONS, count)))
     scorer = LinearScorer.of(plan, LinearColumns.of(models), THRESHOLD)
     job = Verification(plan, "client")
     row = plan.rows(models[:, CLAIMED])
     return _job(
-        str(count),
+        name,
         plan.product,
         job.cost,
         lambda met, engine: decide(engine, job, met.multiply(plan.product, row), CLAIMED),
@@ -98,15 +103,16 @@ def _verification(generator: np.random.Generator, count: int) -> Timed:
     )
 
 
-def _identification(generator: np.random.Generator) -> Timed:
-    plan = LinearPlan(DIMENSIONS, IDENTIFIED, reach=1)
-    models = _unit(generator.normal(size=(DIMENSIONS, IDENTIFIED * 9 // 10)))
+def identification_job(name: str, generator: np.random.Generator, places: int) -> Timed:
+    """A name among so many places, of which a tenth is empty."""
+    plan = LinearPlan(DIMENSIONS, places, reach=1)
+    models = _unit(generator.normal(size=(DIMENSIONS, places * 9 // 10)))
     job = Identification(plan, "client")
     names = [f"speaker {number}" for number in range(models.shape[1])]
     columns = LinearColumns.of(models)
     row = plan.rows(models[:, CLAIMED])
     return _job(
-        f"identify.{IDENTIFIED}",
+        name,
         plan.product,
         job.cost,
         lambda met, engine: name_best(engine, job, met.multiply(plan.product, row)),
@@ -196,8 +202,8 @@ def _tenseal_dot(columns: int) -> float:
 def _hardened(tls: Tls, repeats: int, linear: dict[str, Measured]) -> list[Figure]:
     """Claims against a client that may do anything, beside the linear protocol, which trusts it."""
     generator = np.random.default_rng(2)
-    work = [_claim(generator, count) for count in (1, *ENROLLED)]
-    measured = measure(work, repeats, meet=(_agree(Side.SECOND), _agree(Side.FIRST)), tls=tls)
+    work = [hardened_job(str(count), generator, count) for count in (1, *ENROLLED)]
+    measured = measure(work, repeats, meet=AGREED, tls=tls)
     figures = []
     for job in work:
         terms, ours = HardenedTerms.usual(DIMENSIONS, int(job.name)), 1e3 * measured[job.name].total
@@ -213,7 +219,8 @@ def _hardened(tls: Tls, repeats: int, linear: dict[str, Measured]) -> list[Figur
     return figures
 
 
-def _claim(generator: np.random.Generator, count: int) -> Timed:
+def hardened_job(name: str, generator: np.random.Generator, count: int) -> Timed:
+    """A claim among so many who are enrolled, of a client that may do anything."""
     terms = HardenedTerms.usual(DIMENSIONS, count)
     models = _unit(generator.normal(size=(DIMENSIONS, count))).T
     scorer, claimed = HardenedScorer.of(terms, dict(enumerate(models)), THRESHOLD), min(CLAIMED, count - 1)
@@ -226,7 +233,7 @@ def _claim(generator: np.random.Generator, count: int) -> Timed:
         return judge
 
     return Timed(
-        str(count),
+        name,
         lambda setup, channel: lambda: prove_as_client(channel, setup, terms, models[claimed], claimed),
         server,
         lambda _: True,
@@ -249,7 +256,7 @@ def _templates(tls: Tls, repeats: int) -> list[Figure]:
         lambda setup, channel: lambda: keeper.answer(channel, setup),
         lambda found: found is True,
     )
-    seconds = measure([job], repeats, meet=(_agree(Side.SECOND), _agree(Side.FIRST)), tls=tls)["templates"].total
+    seconds = measure([job], repeats, meet=AGREED, tls=tls)["templates"].total
     note = f"{ENROLLED[0]} templates x {DIMENSIONS}, offline and online; gallery {len(gallery.templates):,} bytes once"
     return [
         Figure("speakers.templates.ms", 1e3 * seconds, "ms", note=note),
@@ -259,3 +266,6 @@ def _templates(tls: Tls, repeats: int) -> list[Figure]:
 
 def _agree(side: Side) -> Meet:
     return lambda channel: nullcontext(PairSetup.agree(channel, side))
+
+
+AGREED = _agree(Side.SECOND), _agree(Side.FIRST)  # transfers alone

@@ -38,7 +38,7 @@ NO_NOISE = 1e3  # an epsilon at which the same release has next to no noise
 def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
     """Quick: one draw of the noise instead of five."""
     corpus, public = load_corpus("emodb"), _statistics(load_corpus("librispeech"))
-    x = _whitened(_statistics(corpus), public)
+    x = whitened(_statistics(corpus), public)
     _, emotions = numbered([str(utterance.emotion) for utterance in corpus])
     _, people = numbered([utterance.speaker for utterance in corpus])
     draws = 1 if quick else 5
@@ -63,7 +63,7 @@ def _statistics(corpus: Corpus) -> Tensor:
     return utterance_statistics(Frames(pad_sequence(frames, batch_first=True), lengths)).double()
 
 
-def _whitened(x: Tensor, public: Tensor) -> Tensor:
+def whitened(x: Tensor, public: Tensor) -> Tensor:
     """Mean 0 and variance 1 in all directions of public speech, cut off far outside."""
     values, directions = torch.linalg.eigh(public.T.cov())
     scaled = (x - public.mean(0)) @ directions / values.clamp_min(LEAST * float(values.median())).sqrt()
@@ -76,17 +76,17 @@ def _recognized(x: Tensor, emotions: Tensor, people: Tensor, epsilon: float | No
     heard = torch.zeros_like(emotions)
     for fold in range(FOLDS):
         tested = people % FOLDS == fold
-        bank = _start(int(emotions.max()) + 1, x.shape[1])
+        bank = all_alike(int(emotions.max()) + 1, x.shape[1])
         if epsilon is not None:
             release = StatisticsRelease(epsilon, DELTA, iterations=1, transition_share=0.0)
-            maximize_hmm_(bank, _sums(bank, x[~tested], emotions[~tested], release).released(), release)
+            maximize_hmm_(bank, said_of(bank, x[~tested], emotions[~tested], release).released(), release)
         with torch.no_grad():
             scores = bank(x[tested].unsqueeze(1), torch.ones(int(tested.sum()), dtype=torch.long))
         heard[tested] = scores.argmax(-1)
     return heard
 
 
-def _start(emotions: int, features: int) -> HiddenMarkovModel:
+def all_alike(emotions: int, features: int) -> HiddenMarkovModel:
     """All alike: white, about zero."""
     bank = HiddenMarkovModel(left_right(1), GaussianEmission(emotions, 1, features, covariance="diagonal"))
     assert isinstance(bank.emission, GaussianEmission)
@@ -95,7 +95,8 @@ def _start(emotions: int, features: int) -> HiddenMarkovModel:
     return bank
 
 
-def _sums(bank: HiddenMarkovModel, x: Tensor, emotions: Tensor, release: StatisticsRelease) -> UnitSums:
+def said_of(bank: HiddenMarkovModel, x: Tensor, emotions: Tensor, release: StatisticsRelease) -> UnitSums:
+    """What utterances `(n, features)` say of their emotion's model, clipped one by one."""
     sums, one = UnitSums(release, 1), torch.ones(len(x), dtype=torch.long)
     sums.add(hmm_moments(copy.deepcopy(bank), x.unsqueeze(1), one, emotions), one, 0 * one)
     return sums

@@ -39,7 +39,7 @@ from ppspeech.data import Corpus, FeatureStore, load_corpus, split_by_speaker
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
 from ppspeech.intervals import Mean
-from ppspeech.models import UNUSUAL, Impostors, fit_mixture
+from ppspeech.models import UNUSUAL, Impostors, UbmVoices, fit_mixture
 from ppspeech.protocols.speakers import MOST_BITS, cosines_of, voice_codes
 from ppspeech.service.server import rule_for_codes
 
@@ -213,11 +213,11 @@ def guess(verifier: Verifier, people: People, clips: int, public: People, bits: 
 def _model(train: People, iterations: int, cohort: People | None) -> Verifier:
     pool = torch.cat([frames for own in train.values() for frames in own])
     ubm = fit_mixture(pool, 64, floor=1e-2, iterations=iterations)
-    return _with_cohort(Verifier(ubm, MFCC, RELEVANCE, None), cohort)
+    return _with_cohort(Verifier(UbmVoices(ubm, MFCC, RELEVANCE), None), cohort)
 
 
 def _with_cohort(model: Verifier, cohort: People | None) -> Verifier:
-    found = None if cohort is None else Impostors.of(model.ubm, list(cohort.values()), model.relevance)
+    found = None if cohort is None else Impostors.of(model.voices, list(cohort.values()))
     return replace(model, impostors=found)
 
 

@@ -5,7 +5,7 @@ and tested with takes 4-7, each trial against every model. A trial is the ten di
 one digit (0.6 s). Cepstral means and variances are normalized over each take, or each single digit in its trial.
 The people said the digits in one session each, so this measures speakers within a session, not across channels.
 
-Needs the corpus audiomnist; --quick takes about 15 s.
+A part of `ppspeech reproduce speakers` (`embedded_speakers`).
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,6 @@ from torch.nn.utils.rnn import pad_sequence
 from ppspeech.audio import Frames, MfccConfig, normalize_utterance
 from ppspeech.data import FeatureStore
 from ppspeech.data.corpora import DIGIT_WORDS, load_audiomnist
-from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
 from ppspeech.models import SpeakerVerifier, adapt_speakers, equal_error_rate, minimum_dcf, plot_det, supervector_scores
 from ppspeech.models.gaussian import GaussianMixture, fit_mixture
@@ -43,7 +42,6 @@ class Experiment:
     targets: Tensor
 
 
-@EXPERIMENTS.register("speakers")
 def run(quick: bool, folder: Path) -> list[Figure]:
     """Save DET curves, `speakers.png`, in `folder`; `quick`: 32 components instead of 64, and fewer iterations."""
     components, iterations = (32, 8) if quick else (64, 20)

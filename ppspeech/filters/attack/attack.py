@@ -19,8 +19,10 @@ from ppspeech.filters.attack.attackers import (
     SET_ATTACKERS,
     SPEECH_ATTACKERS,
     VECTOR_ATTACKERS,
+    VOICE_ATTACKERS,
     Clips,
 )
+from ppspeech.filters.attack.heard import Hearing
 from ppspeech.filters.attack.known_filter import Inverse, KnownFilter, ranked, seen_as
 from ppspeech.filters.attack.report import FEWEST_PEOPLE, UNKNOWN, AttackReport, FilterEvidence, Finding, finding
 from ppspeech.progress import track
@@ -28,8 +30,9 @@ from ppspeech.progress import track
 CLIPS = (1, 3, 10, 30)  # of one person, pooled
 SETS_A_PERSON = 20  # of held-out clips, drawn anew for each number of clips
 ORDER = (
-    "plda", "lda", "logistic", "mean", "spread", "parzen", "codes", "lda_heard", "neighbors", "word_logistic", "forest",
-    "word_svm", "networks", "deep_sets", "svm", "gmm_ubm", "embedding", "mlp", "trees",
+    "plda", "lda", "voice_logistic", "logistic", "mean", "voice", "spread", "parzen", "codes", "lda_heard", "neighbors",
+    "word_logistic", "forest", "word_svm", "voice_tuned", "networks", "deep_sets", "svm", "gmm_ubm", "embedding", "mlp",
+    "trees",
 )  # fmt: skip
 """All attackers, what names most in the least time first: the order in which a time budget is spent."""
 
@@ -43,6 +46,7 @@ def attack(
     *,
     words: tuple[Tensor, Tensor] | None = None,
     known: KnownFilter | None = None,
+    sounds: tuple[Frames, Frames] | None = None,
     clips: Sequence[int] = CLIPS,
     minutes: float | None = None,
     confidence: float = 0.95,
@@ -65,6 +69,8 @@ def attack(
             `inverted.` or `reconstructed.` for what is made of a `known` filter; None for all that apply, on all that.
         words: what was said in the training and the test samples, `(samples,)` each, 0, 1, …: known to the attackers.
         known: the filter, if the attacker has it: then its layers are undone.
+        sounds: where the samples are sound, what a public voice embedding hears in the training and the test samples
+            (`heard_in_sound`): it attacks too. It also does where a view is cepstra of `known.mfcc`.
         clips: how many of one person are pooled; numbers that nobody has are left out, and the report says so.
         minutes: no attacker starts after so long; the report says which did not.
 
@@ -82,9 +88,14 @@ def attack(
     said = _words(words, train_labels, test_labels)
     views: dict[str, Inverse] = known.views(train_features, seed) if known is not None else {}
     views = {"": lambda y: y, **views, "ranked": ranked(train_features)}
-    names = _names(attackers, views, speech)
+    mfcc = None if known is None else known.mfcc
+    one = train_features.features[:1, :1] if isinstance(train_features, Frames) else train_features[:1]
+    sizes = {name: int(view(one).shape[-1]) for name, view in views.items()}
+    hearing = Hearing(train_features, test_features, mfcc, sounds, sizes)
+    names = _names(attackers, views, speech, hearing)
     sets = {size: rows for size in sorted({*clips}) if len(rows := draw_sets(test_labels, size, seed))}
     left_out = [f"{size} clips: too few people have so many" for size in clips if size not in sets]
+    left_out += [f"voice: {hearing.refusal}"] if attackers is None and speech and hearing.refusal else []
     start, shown = time.monotonic(), dict[str, tuple[Tensor | Frames, Tensor | Frames]]()
     findings: list[Finding] = []
     for name in track(names, "Attacking"):
@@ -94,19 +105,25 @@ def attack(
         view, _, attacker = name.rpartition(".")
         if view not in shown:
             shown[view] = seen_as(views[view], train_features), seen_as(views[view], test_features)
-        for size, scores in _scores(attacker, shown[view], train_labels, said, sets, classes, seed):
+        parts = hearing.heard(view, shown[view]) if attacker in VOICE_ATTACKERS else shown[view]
+        for size, scores in _scores(attacker, parts, train_labels, said, sets, classes, seed):
             findings.append(finding(name, scores, test_labels[sets[size][:, 0]], size, confidence, seed))
     report = AttackReport(tuple(findings), classes, *_chance(train_labels, test_labels, classes), confidence)
     report = replace(report, left_out=tuple(left_out))
     if attackers is not None or classes < 2 * FEWEST_PEOPLE or not bool((test_labels >= 0).all()):
         return report
-    parts = (train_features, train_labels), (test_features, test_labels)
-    return replace(report, open_set=_open_set(report, parts, words, known, seed))
+    labeled = (train_features, train_labels), (test_features, test_labels)
+    return replace(report, open_set=_open_set(report, labeled, words, known, sounds, seed))
 
 
-def attacker_names(*, speech: bool) -> tuple[str, ...]:
-    """The attackers there are, on vectors or on speech, what names most in the least time first."""
-    return tuple(name for name in ORDER if speech or name not in SPEECH_ATTACKERS)
+def attacker_names(*, speech: bool, hears: bool = False) -> tuple[str, ...]:
+    """The attackers there are, on vectors, on speech, and on what a voice embedding hears, what names most in the least
+    time first.
+    """
+    known = [*VECTOR_ATTACKERS, *CLIP_ATTACKERS, *SET_ATTACKERS]
+    known += [*SPEECH_ATTACKERS] if speech else []
+    known += [*VOICE_ATTACKERS] if hears else []
+    return tuple(name for name in ORDER if name in known)
 
 
 def judge(
@@ -115,6 +132,7 @@ def judge(
     attackers: Sequence[str] | None = None,
     *,
     known: KnownFilter | None = None,
+    sounds: tuple[Frames, Frames] | None = None,
     clips: Sequence[int] = CLIPS,
     minutes: float | None = None,
     seed: int = 0,
@@ -125,8 +143,8 @@ def judge(
     """
     task = attack(train[0], train[1], test[0], test[1], ("logistic",), clips=(1,)).worst
     found = attack(
-        train[0], train[2], test[0], test[2], attackers, words=(train[1], test[1]), known=known, clips=clips,
-        minutes=minutes, seed=seed,
+        train[0], train[2], test[0], test[2], attackers, words=(train[1], test[1]), known=known, sounds=sounds,
+        clips=clips, minutes=minutes, seed=seed,
     )  # fmt: skip
     return FilterEvidence(task, found)
 
@@ -148,8 +166,9 @@ def judge_samples(
     kept, private = samples.kept_numbers, samples.private_numbers
     parts = [(samples.part(rows, module), kept[rows], private[rows]) for rows in (~is_test, is_test)]
     if known is None and module is not None:
-        known = KnownFilter(module)
-    return judge(parts[0], parts[1], attackers, known=known, clips=clips, minutes=minutes, seed=seed)
+        known = KnownFilter(module, mfcc=samples.mfcc)
+    sounds = None if module is not None or not samples.sounds else (samples.heard(~is_test), samples.heard(is_test))
+    return judge(parts[0], parts[1], attackers, known=known, sounds=sounds, clips=clips, minutes=minutes, seed=seed)
 
 
 def draw_sets(labels: Tensor, size: int, seed: int) -> Tensor:
@@ -178,6 +197,7 @@ def _open_set(
     parts: tuple[tuple[Tensor | Frames, Tensor], tuple[Tensor | Frames, Tensor]],
     words: tuple[Tensor, Tensor] | None,
     known: KnownFilter | None,
+    sounds: tuple[Frames, Frames] | None,
     seed: int,
 ) -> tuple[Finding, ...]:
     """The worst attacker at each number of clips again: half of the people, drawn at random, are strangers to it."""
@@ -191,10 +211,11 @@ def _open_set(
     rows = place < met
     some = Frames(train.features[rows], train.lengths[rows]) if isinstance(train, Frames) else train[rows]
     said = None if words is None else (words[0][rows], words[1])
+    heard = None if sounds is None else (Frames(sounds[0].features[rows], sounds[0].lengths[rows]), sounds[1])
     found = []
     for size, worst in report.headline.items():
         again = attack(
-            some, place[rows], test, renamed, (worst.attacker,), words=said, known=known, clips=(size,),
+            some, place[rows], test, renamed, (worst.attacker,), words=said, known=known, sounds=heard, clips=(size,),
             confidence=report.confidence, seed=seed,
         )  # fmt: skip
         found.append(again.worst)
@@ -219,10 +240,11 @@ def _scores(
 ) -> Iterator[tuple[int, Tensor]]:
     """Train one attacker and score the sets of each size, `(sets, classes)`; one on clips is trained once for all."""
     train, test = parts
-    if name in SPEECH_ATTACKERS:
+    if name in SPEECH_ATTACKERS or name in VOICE_ATTACKERS:
         assert isinstance(train, Frames)
         assert isinstance(test, Frames)
-        scores = SPEECH_ATTACKERS[name](train, labels, classes, seed)(test)
+        on_frames = (SPEECH_ATTACKERS if name in SPEECH_ATTACKERS else VOICE_ATTACKERS)[name]
+        scores = on_frames(train, labels, classes, seed)(test)
     elif name in VECTOR_ATTACKERS:
         scores = VECTOR_ATTACKERS[name](_vectors(train), labels, classes, seed)(_vectors(test))
     else:
@@ -242,12 +264,18 @@ def _vectors(features: Tensor | Frames) -> Tensor:
     return utterance_statistics(features) if isinstance(features, Frames) else features
 
 
-def _names(attackers: Sequence[str] | None, views: Iterable[str], speech: bool) -> tuple[str, ...]:
+def _names(attackers: Sequence[str] | None, views: Iterable[str], speech: bool, hearing: Hearing) -> tuple[str, ...]:
     """Attackers on views, in the order to try them: each on everything before the next."""
-    every = [f"{view}.{name}" if view else name for name in attacker_names(speech=speech) for view in views]
+    every = [
+        f"{view}.{name}" if view else name
+        for name in attacker_names(speech=speech, hears=True)
+        for view in (hearing.views if name in VOICE_ATTACKERS else views)
+    ]
     if attackers is None:
         return tuple(every)
     wrong = [name for name in attackers if name not in every]
+    if any(name.rpartition(".")[2] in VOICE_ATTACKERS for name in wrong):
+        raise ModelError(hearing.refusal or f"a voice embedding hears {', '.join(hearing.views) or 'the sound'} alone")
     if wrong or not attackers:
         kind = "frames" if speech else "vectors"
         raise ModelError(f"no attacker on {kind} is called {wrong}: known are {', '.join(every)}")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ppspeech.audio import Frames, length_mask
+from ppspeech.audio import Frames, MfccConfig, length_mask
 from ppspeech.errors import ModelError
 from ppspeech.filters.attack.attackers.attacker import frames_inside
 from ppspeech.filters.modules import LinearFilter, Mlp, SigmoidNetwork, Standardized
@@ -43,6 +43,7 @@ class KnownFilter:
 
     module: nn.Module
     public: Tensor | None = None  # `(samples, D)`, or for filters on frames `(frames, D)`; nobody's who is attacked
+    mfcc: MfccConfig | None = None  # of the frames that went in: where they come back, a voice embedding hears them
 
     def views(self, filtered: Tensor | Frames, seed: int) -> dict[str, Inverse]:
         """What the attacker makes of filtered samples, by name: `inverted` where a layer that bends can be undone,

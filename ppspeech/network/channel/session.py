@@ -17,7 +17,7 @@ from ppspeech.network.channel.frames import (
     check_header,
     pack_header,
 )
-from ppspeech.network.channel.stream import ByteStream, Peer
+from ppspeech.network.channel.stream import Carrier, Peer
 from ppspeech.network.limits import Limits
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ def _nothing() -> None:
 
 
 class StreamChannel:
-    """A `Channel` over a connected socket. Use it as a context manager: an error inside aborts the session.
+    """A `Channel` over a connection. Use it as a context manager: an error inside aborts the session.
 
     Kinds 1..254 belong to the protocols; 0 and 255 are HELLO and ABORT. Whatever goes wrong, the peer sees one
     constant ABORT frame and the end of the stream; the reason is raised here and goes to this party's log, where no
@@ -40,7 +40,7 @@ class StreamChannel:
     `greet_by`: when (of `time.monotonic`) the session must have begun; `handshake_seconds` from now by default.
     """
 
-    def __init__(self, stream: ByteStream, limits: Limits, greet_by: float | None = None) -> None:
+    def __init__(self, stream: Carrier, limits: Limits, greet_by: float | None = None) -> None:
         self.limits = limits
         self.session = NO_SESSION
         self._stream = stream

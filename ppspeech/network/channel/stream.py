@@ -9,6 +9,7 @@ import ssl
 import struct
 import time
 from dataclasses import dataclass
+from typing import Protocol
 
 from ppspeech.errors import BadLengthError, BadTypeError, PeerGoneError, PeerTimeoutError, ProtocolError
 
@@ -45,6 +46,34 @@ class Peer:
         )
 
 
+class Carrier(Protocol):
+    """What carries the bytes of a session: `ByteStream` over a socket, or what wraps one."""
+
+    bytes_sent: int
+    bytes_received: int
+
+    @property
+    def peer(self) -> Peer:
+        """Who is at the other end."""
+        ...
+
+    def write(self, data: bytes | bytearray | memoryview, deadline: float) -> None:
+        """Send all before `deadline` (of `time.monotonic`)."""
+        ...
+
+    def read(self, size: int, deadline: float, *, inside: bool = False) -> bytes:
+        """Receive exactly `size` bytes before `deadline`."""
+        ...
+
+    def opened(self) -> None:
+        """The session has begun, and its limits hold from now on."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection; closing twice is allowed."""
+        ...
+
+
 class ByteStream:
     """One end of a connection, used by one thread.
 
@@ -64,7 +93,7 @@ class ByteStream:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", BLOCKING_SECONDS, 0))
         if connection.family in {socket.AF_INET, socket.AF_INET6}:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.peer = Peer.of(connection)
+        self._peer = Peer.of(connection)
         self.bytes_sent = self.bytes_received = 0
         self._socket = connection
         self._inbox = bytearray()
@@ -74,6 +103,11 @@ class ByteStream:
         self._polled = select.POLLIN
         self._poll = select.poll()
         self._poll.register(connection, self._polled)
+
+    @property
+    def peer(self) -> Peer:
+        """Who is at the other end, as it was when the stream was made."""
+        return self._peer
 
     def write(self, data: bytes | bytearray | memoryview, deadline: float) -> None:
         """Send all before `deadline` (of `time.monotonic`); after a `ProtocolError` part of it may have been sent."""
@@ -102,7 +136,7 @@ class ByteStream:
             while len(inbox) < size:
                 got = self._receive_into(self._scratch, deadline)
                 if not got:
-                    raise _end_of_stream(len(inbox), size, inside)
+                    raise end_of_stream(len(inbox), size, inside)
                 inbox += self._scratch[:got]
             data = bytes(inbox[:size]) if len(inbox) > size else bytes(inbox)
             del inbox[:size]
@@ -116,9 +150,21 @@ class ByteStream:
             while have < size:
                 got = self._receive_into(view[have : have + PIECE], deadline)
                 if not got:
-                    raise _end_of_stream(have, size, inside)
+                    raise end_of_stream(have, size, inside)
                 have += got
         return buffer.getvalue()
+
+    def read_some(self, deadline: float) -> bytes:
+        """Receive what has come, at most `BUFFERED` bytes, and wait for at least one; none at the end of the stream."""
+        if not self._inbox:
+            got = self._receive_into(self._scratch, deadline)
+            return bytes(self._scratch[:got])
+        data = bytes(memoryview(self._inbox)[:BUFFERED])
+        del self._inbox[:BUFFERED]
+        return data
+
+    def opened(self) -> None:
+        """The session has begun: nothing changes here, where no more is taken than is asked for."""
 
     def close(self) -> None:
         """Close the connection; what was sent is still delivered. Closing twice is allowed."""
@@ -178,7 +224,8 @@ class ByteStream:
         return ready[0][1]
 
 
-def _end_of_stream(have: int, size: int, inside: bool) -> ProtocolError:
+def end_of_stream(have: int, size: int, inside: bool) -> ProtocolError:
+    """What it means that a stream ended when `have` of `size` bytes had come."""
     if have or inside:
         return BadLengthError(f"the stream ended inside a message: {have} of {size} bytes came")
     return PeerGoneError("the peer closed the connection")

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ppspeech.network.address import Address, neighborhood
 from ppspeech.network.limits import Limits
@@ -23,6 +23,9 @@ from ppspeech.network.server.load import Capacity, Counters, Tries
 from ppspeech.network.server.worker import REPORT_BYTES, Service, be_worker
 from ppspeech.network.tls.context import ServerTls
 from ppspeech.network.tls.listener import listen
+
+if TYPE_CHECKING:
+    from ppspeech.network.web.door import WebDoor
 
 logger = logging.getLogger(__name__)
 
@@ -49,11 +52,12 @@ class _Child:
 
 @dataclass
 class _Waiting:
-    """A connection without a process yet: from which neighborhood, and when it is given up."""
+    """A connection without a process yet: from which neighborhood, when it is given up, and whether it is a page's."""
 
     connection: socket.socket
     who: str
     until: float
+    web: "WebDoor | None"
 
 
 class Server:
@@ -76,8 +80,9 @@ class Server:
     The socket is bound when the server is made; clients can connect from then on, and are served from `run` on.
 
     `address`: where to listen; port 0 takes a free one, and `address` says which. `insecure`: plain TCP, on a loopback
-    address, in place of `tls`. Raises `ValueError` without services, and for plain TCP where it is not allowed;
-    `OSError` if the address cannot be had.
+    address, in place of `tls`. `web`: a second door, for pages, with the same services, limits, certificate and places;
+    `web_address` says where. Raises `ValueError` without services, and for plain TCP where it is not allowed; `OSError`
+    if an address cannot be had.
     """
 
     def __init__(
@@ -89,8 +94,10 @@ class Server:
         insecure: bool = False,
         limits: Limits | None = None,
         capacity: Capacity | None = None,
+        web: "WebDoor | None" = None,
     ) -> None:
-        address.check_security(tls is not None, insecure)
+        for each in (address, *(() if web is None else (web.address,))):
+            each.check_security(tls is not None, insecure)
         if not services:
             raise ValueError("a server needs at least one service")
         self.counters = Counters()
@@ -103,9 +110,16 @@ class Server:
         self._silent: dict[int, _Waiting] = {}  # by their descriptor, oldest first
         self._ready: list[_Waiting] = []  # in the order in which they spoke
         self._stopping = threading.Event()
-        self._listening = listen(address)
-        self._listening.setblocking(False)
-        self.address = Address(address.host, self._listening.getsockname()[1])
+        self._listening: dict[socket.socket, WebDoor | None] = {listen(address): None}
+        self.address = _bound(address, *self._listening)
+        self.web_address: Address | None = None
+        if web is not None:
+            try:
+                self._listening[listen(web.address)] = web
+            except OSError:
+                self.close()
+                raise
+            self.web_address = _bound(web.address, [*self._listening][1])
 
     def run(self, until: Callable[[], bool] = lambda: False) -> Counters:
         """Serve until `stop` is called, SIGTERM or Ctrl-C comes, or `until`, which is asked a few times a second, says
@@ -115,12 +129,14 @@ class Server:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 previous[number] = signal.signal(number, lambda *_: self.stop())
-        logger.info("serving %s at %s", ", ".join(sorted(self._services)), self.address)
+        where = self.address if self.web_address is None else f"{self.address} and, for pages, {self.web_address}"
+        logger.info("serving %s at %s", ", ".join(sorted(self._services)), where)
         self._selector = selectors.DefaultSelector()
         gc.collect()
         gc.freeze()  # a collection in a child would write to, and so copy, every object it shares with us
         try:
-            self._selector.register(self._listening, selectors.EVENT_READ)
+            for listening in self._listening:
+                self._selector.register(listening, selectors.EVENT_READ)
             while not self._stopping.is_set() and not until():
                 self._step()
             self._finish()
@@ -141,13 +157,14 @@ class Server:
 
     def close(self) -> None:
         """Stop listening; for a server that is not run."""
-        self._listening.close()
+        for listening in self._listening:
+            listening.close()
 
     def _step(self) -> None:
         """Handle what has happened, then what is due."""
         for key, _ in self._selector.select(TICK_SECONDS):
-            if key.fileobj is self._listening:
-                self._accept()
+            if isinstance(key.fileobj, socket.socket) and key.fileobj in self._listening:
+                self._accept(key.fileobj)
             elif key.fd in self._children:
                 self._listen_to(self._children[key.fd])
             elif key.fd in self._silent:
@@ -171,11 +188,11 @@ class Server:
         if self._ready:
             self._hurry(now)
 
-    def _accept(self) -> None:
+    def _accept(self, listening: socket.socket) -> None:
         """Take all who have called: one a step would leave those who come last waiting for all the others' steps."""
         for _ in range(CALLS):
             try:
-                connection, source = self._listening.accept()
+                connection, source = listening.accept()
             except BlockingIOError:
                 return
             except OSError as error:  # the client left again, or we are out of descriptors
@@ -183,7 +200,8 @@ class Server:
                 time.sleep(TICK_SECONDS)
                 return
             until = time.monotonic() + self._limits.handshake_seconds
-            self._silent[connection.fileno()] = _Waiting(connection, neighborhood(source[0]), until)
+            who, web = neighborhood(source[0]), self._listening[listening]
+            self._silent[connection.fileno()] = _Waiting(connection, who, until, web)
             self._selector.register(connection, selectors.EVENT_READ)
             if len(self._silent) + len(self._ready) > self._capacity.waiting:
                 self._make_room()
@@ -273,7 +291,7 @@ class Server:
             self._refuse(waiting)
             return
         if pid == 0:
-            self._be_child(connection, reader, writer)
+            self._be_child(waiting, reader, writer)
         os.setpgid(pid, pid)  # as the child does, whoever comes first: it is ended with all its own children
         os.close(writer)
         connection.close()
@@ -285,18 +303,19 @@ class Server:
         self._children[reader] = _Child(pid, reader, waiting.who, now, kill_at)
         self._selector.register(reader, selectors.EVENT_READ)
 
-    def _be_child(self, connection: socket.socket, reader: int, writer: int) -> NoReturn:
+    def _be_child(self, waiting: _Waiting, reader: int, writer: int) -> NoReturn:
         """Be the process of one session."""
         try:
             os.setpgid(0, 0)
             # A descriptor of another client kept here would keep its connection open after its own session.
             self._selector.close()
-            self._listening.close()
+            self.close()
             for other in (*self._silent.values(), *self._ready):
                 other.connection.close()
             for pipe in (reader, *self._children):
                 os.close(pipe)
-            be_worker(connection, self._services, self._context, self._limits, self._capacity, writer)
+            bounds = self._limits, self._capacity
+            be_worker(waiting.connection, self._services, self._context, *bounds, writer, waiting.web)
         finally:
             os._exit(0)
 
@@ -342,8 +361,9 @@ class Server:
 
     def _finish(self) -> None:
         """Refuse who waits, let sessions finish within the grace time, then ask them to end, then end them."""
-        self._selector.unregister(self._listening)
-        self._listening.close()
+        for listening in self._listening:
+            self._selector.unregister(listening)
+        self.close()
         for number in list(self._silent):
             self._refuse(self._forget_silent(number))
         while self._ready:
@@ -360,6 +380,12 @@ class Server:
             self._step()
 
 
+def _bound(address: Address, listening: socket.socket) -> Address:
+    """Where a socket listens that was asked to at an address; it does not wait for callers."""
+    listening.setblocking(False)
+    return Address(address.host, listening.getsockname()[1])
+
+
 def _kill(child: _Child) -> None:
     """End a child and all it has started; some systems refuse to where it has ended by itself."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -373,6 +399,7 @@ class RunningServer:
     address: Address
     pid: int
     counters: Counters | None = None
+    web_address: Address | None = None
 
 
 @contextlib.contextmanager
@@ -394,7 +421,7 @@ def in_background(server: Server) -> Iterator[RunningServer]:
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     os.close(writer)
     server.close()
-    running = RunningServer(server.address, pid)
+    running = RunningServer(server.address, pid, web_address=server.web_address)
     try:
         yield running
     finally:

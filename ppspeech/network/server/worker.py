@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ppspeech.channel import Channel
 from ppspeech.errors import ProtocolError, WrongSessionError
@@ -22,6 +22,10 @@ from ppspeech.network.channel.stream import ByteStream
 from ppspeech.network.limits import Limits
 from ppspeech.network.server.load import Capacity
 from ppspeech.network.tls.context import wrap_server
+
+if TYPE_CHECKING:
+    from ppspeech.network.web.door import WebDoor
+    from ppspeech.network.web.stream import WebStream
 
 logger = logging.getLogger(__name__)
 
@@ -50,11 +54,13 @@ def be_worker(
     limits: Limits,
     capacity: Capacity,
     report: int,
+    web: "WebDoor | None" = None,
 ) -> None:
     """Run one session; the process is to be left afterwards.
 
     `report`: the pipe to the parent; it gets a line of JSON when the client has been greeted, when it has
-    said something, and at the end.
+    said something, and at the end. `web`: by which door the client came, if it was that of pages; it may then be a file
+    that it asks for, and no session.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     signal.signal(signal.SIGTERM, _stop)
@@ -65,12 +71,16 @@ def be_worker(
         deadline = time.monotonic() + limits.handshake_seconds
         if context is not None:
             connection = wrap_server(connection, context, deadline)
-        channel = StreamChannel(ByteStream(connection, limits.message_bytes), limits, deadline)
-        with channel:
-            name, params = answer(channel, lambda name, params: _accept(services, name, params))
-            _say(report, {"protocol": name})
-            channel.expect_within(capacity.opening_seconds, lambda: _say(report, {"opened": True}))
-            services[name].program(channel, params)
+        stream = ByteStream(connection, limits.message_bytes)
+        opened = stream if web is None else _admit(web, stream, limits, deadline, report, secure=context is not None)
+        if opened is not None:
+            channel = StreamChannel(opened, limits, deadline)
+            with channel:
+                name, params = answer(channel, lambda name, params: _accept(services, name, params))
+                opened.opened()
+                _say(report, {"protocol": name})
+                channel.expect_within(capacity.opening_seconds, lambda: _say(report, {"opened": True}))
+                services[name].program(channel, params)
     except BaseException as error:
         failure = type(error).__name__
         if not isinstance(error, ProtocolError | Stopped):
@@ -101,6 +111,23 @@ def _accept(services: Mapping[str, Service], name: str, params: Params) -> None:
         raise WrongSessionError(f"no protocol called {name!r} is served here")
     if service.params is not None:
         accept_only(name, service.params)(name, params)
+
+
+def _admit(
+    web: "WebDoor", stream: ByteStream, limits: Limits, deadline: float, report: int, *, secure: bool
+) -> "WebStream | None":
+    """A session's bytes over a WebSocket, if that is what was asked for; a file is sent, and that was all."""
+    try:
+        asked = web.admit(stream, limits, deadline, secure=secure)
+        if not isinstance(asked, bytes):
+            return asked
+        _say(report, {"protocol": "page"})
+        stream.write(asked, time.monotonic() + limits.message_seconds)
+    except BaseException:
+        stream.close()
+        raise
+    stream.close()
+    return None
 
 
 def _say(report: int, what: dict[str, Any]) -> None:

@@ -91,6 +91,8 @@ def column_bounds(weights: Reals, terms: Terms, limit: float) -> tuple[Reals, Re
     the limit (a square is never negative). By the form c + b'x + x'Q x: x'Q x is between |x|² <= d limit² times the
     ends of Q's spectrum and 0; and where Q is negative definite, as that of a density, it peaks at c - b'Q⁻¹b / 4.
     """
+    if terms == "linear":
+        return _around(weights[-1], limit * np.abs(weights[:-1]).sum(axis=0))
     forms = weight_forms(weights, terms)
     d = forms.shape[-1] - 1
     quadratic, linear, constant = forms[:, :d, :d], 2 * forms[:, :d, d], forms[:, d, d]
@@ -116,6 +118,8 @@ def ball_bounds(weights: Reals, terms: Terms, radius: float) -> tuple[Reals, Rea
     By duality, for any μ that makes Q + μ positive definite, c + b'x + x'Q x is at least c - b'(Q + μ)⁻¹b / 4 - μ r² in
     the ball; the best μ makes it the least value itself. So whatever μ the search ends at, the bound is certain.
     """
+    if terms == "linear":
+        return _around(weights[-1], radius * np.linalg.norm(weights[:-1], axis=0))
     forms = weight_forms(weights, terms)
     d = forms.shape[-1] - 1
     spectrum, axes = np.linalg.eigh(forms[:, :d, :d])
@@ -124,6 +128,10 @@ def ball_bounds(weights: Reals, terms: Terms, radius: float) -> tuple[Reals, Rea
     lowest = constant + _least_in_ball(spectrum, squared, radius)
     highest = constant - _least_in_ball(-spectrum[:, ::-1], squared[:, ::-1], radius)
     return lowest, highest
+
+
+def _around(middle: Reals, reach: Reals) -> tuple[Reals, Reals]:
+    return middle - reach, middle + reach
 
 
 def frame_bounds(weights: Reals, terms: Terms, limit: float, radius: float | None) -> tuple[Reals, Reals]:

@@ -36,6 +36,8 @@ MOST_LIMIT = 100.0
 MOST_RADIUS = 1e4
 MOST = {"frames": 3_000, "dimensions": 200, "words": 1_000, "states": 1_000, "components": 256, "label_bytes": 252}
 """What a party agrees to: beyond, a peer's parameters are refused before anything is allocated."""
+MOST_LINEAR = 6_144
+"""Dimensions of vectors that are scored linearly: those of 64 embeddings of 96 numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ class WordShape(Params):
     def __post_init__(self) -> None:
         for name, most in MOST.items():
             given = getattr(self, name)
+            if name == "dimensions" and self.terms == "linear":
+                most = MOST_LINEAR
             if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= most:
                 raise RangeError(f"{name} must lie in 1..{most}, got {given!r}")
         if self.terms not in {"full", "diagonal", "linear"} or self.operation not in {"forward", "viterbi"}:

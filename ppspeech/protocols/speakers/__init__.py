@@ -1,4 +1,4 @@
-"""Who speaks: verified or identified, by linear scores or mixtures; against active clients; from sealed galleries."""
+"""Who speaks: verified or identified, by linear scores or mixtures; against cheats; sealed galleries; log-in."""
 
 from ppspeech.protocols.speakers.codes import cosines_of, voice_codes
 from ppspeech.protocols.speakers.gallery import MOST_PLACES, PROBES_A_KEY, EncryptedGallery, GalleryPlan, Keeper, Prober
@@ -20,12 +20,22 @@ from ppspeech.protocols.speakers.identify import (
     identify_as_server,
     name_best,
 )
+from ppspeech.protocols.speakers.login import (
+    SECONDS,
+    TEN,
+    LoginPerson,
+    LoginTerms,
+    log_in_as_client,
+    log_in_as_server,
+)
 from ppspeech.protocols.speakers.verify import Verification, decide, verify_as_client, verify_as_server
 
 __all__ = [
     "MOST_BITS",
     "MOST_PLACES",
     "PROBES_A_KEY",
+    "SECONDS",
+    "TEN",
     "UNLIKELY",
     "Arranged",
     "EncryptedGallery",
@@ -35,6 +45,8 @@ __all__ = [
     "Identification",
     "Identity",
     "Keeper",
+    "LoginPerson",
+    "LoginTerms",
     "Prober",
     "Verification",
     "arrange_columns",
@@ -44,6 +56,8 @@ __all__ = [
     "identify_as_client",
     "identify_as_server",
     "judge_as_server",
+    "log_in_as_client",
+    "log_in_as_server",
     "name_best",
     "prove_as_client",
     "verify_as_client",

@@ -31,15 +31,21 @@ from ppspeech.protocols.words.keyword_stream import (
     streams_a_key,
 )
 from ppspeech.protocols.words.recursion import FAR, looks_ahead, usual_ahead
+from ppspeech.protocols.words.watch import MOST_STEPS, Questions, Told, Watch, attend
 
 __all__ = [
     "FAR",
+    "MOST_STEPS",
     "Hearing",
     "KeywordJob",
+    "Questions",
     "StreamModels",
     "TakenModels",
+    "Told",
+    "Watch",
     "answer",
     "answer_garbled",
+    "attend",
     "check_told",
     "encode_models",
     "end_cost",

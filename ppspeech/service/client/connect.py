@@ -5,14 +5,14 @@ blinded transfers and uniformly masked numbers, all of lengths that depend on pu
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from ppspeech.audio import Sound
+from ppspeech.audio import Samples, Sound
 from ppspeech.channel import Channel
 from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
 from ppspeech.network import Address, ClientTls, Limits, StreamChannel
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ppspeech.bundle import Bundle, Spoken
     from ppspeech.protocols.text import Tells
     from ppspeech.protocols.text import Way as TextWay
+    from ppspeech.protocols.words import Told
+    from ppspeech.service.client.heads import Watching
     from ppspeech.service.client.sentences import SentenceListening
     from ppspeech.service.client.spotting import Spotted
     from ppspeech.service.client.words import Listening
@@ -39,11 +41,13 @@ if TYPE_CHECKING:
 OPEN = {
     "words": "words",
     "networks": "words",
+    "heads": "words",
     "sentences": "sentences",
     "network_sentences": "sentences",
     "text": "text",
     "spotting": "spotting",
     "music": "music",
+    "login": "login",
 }
 """Tasks that are asked without a bundle, with a sound, a keyword or a pattern alone, by what is asked for."""
 INSTEAD = {
@@ -52,6 +56,7 @@ INSTEAD = {
     "text": "it searches a text, ask it with `ppspeech grep` or `connect(…).search`",
     "spotting": "it looks for keywords, ask it with `ppspeech spot` or `connect(…).spot`",
     "music": "it names songs, ask it with `ppspeech music find` or `connect(…).find`",
+    "login": "it lets people in, ask it with `ppspeech login check` or `connect(…).log_in`",
 }
 
 QUESTIONS: Registry[Callable[["Client"], Any]] = Registry("task", "ppspeech.service.client")
@@ -107,13 +112,14 @@ def connect(
     key: str | Path | None = None,
     insecure: bool = False,
     model: str | None = None,
-    task: Literal["words", "sentences", "text", "spotting", "music"] | None = None,
+    task: Literal["words", "sentences", "text", "spotting", "music", "login"] | None = None,
     fingerprint: str | None = None,
     bundle: "Bundle | str | Path | None" = None,
     keeper: str | None = None,
     keeper_pin: str | None = None,
     limits: Limits | None = None,
     keep_payloads: bool = False,
+    outcome: "Told" = "client",
 ) -> "Client":
     """Ask a server what it offers, and be ready to use one of its models.
 
@@ -124,12 +130,13 @@ def connect(
         certificate: our own, PEM, with its private `key`, where the server asks for one.
         insecure: plain TCP, on a loopback address, to try out.
         model: which of its models; may be left out where it has one.
-        task: words, sentences, text, spotting or music, where it has more than one of them.
+        task: words, sentences, text, spotting, music or login, where it has more than one of them.
         fingerprint: the bundle's, where only that very model will do.
         bundle: to ask about speakers: the background model, the same as the server's.
         keeper: `host:port` of an `enroll --private`, where the server keeps ciphertexts of its gallery.
         keeper_pin: fingerprint of the keeper's certificate; without one, `ca` is trusted.
         keep_payloads: keep the bytes of every message in the answers' transcripts.
+        outcome: `server` where the server alone may learn the words, as its offer says; nothing is asked otherwise.
 
     Raises ProtocolError if there is nobody, or not the one we trust, or its description cannot be used; PpspeechError
     if it does not offer what is asked for.
@@ -139,20 +146,20 @@ def connect(
     other = None
     if keeper is not None:
         other = open_door(keeper, pin=keeper_pin, ca=None if keeper_pin else ca, **own)
-    return connect_through(
-        door, model=model, task=task, fingerprint=fingerprint, bundle=bundle, keeper=other, keep_payloads=keep_payloads
-    )
+    chosen: dict[str, Any] = {"model": model, "task": task, "fingerprint": fingerprint, "outcome": outcome}
+    return connect_through(door, **chosen, bundle=bundle, keeper=other, keep_payloads=keep_payloads)
 
 
 def connect_through(
     door: Door,
     *,
     model: str | None = None,
-    task: Literal["words", "sentences", "text", "spotting", "music"] | None = None,
+    task: Literal["words", "sentences", "text", "spotting", "music", "login"] | None = None,
     fingerprint: str | None = None,
     bundle: "Bundle | str | Path | None" = None,
     keeper: Door | None = None,
     keep_payloads: bool = False,
+    outcome: "Told" = "client",
 ) -> "Client":
     """As `connect`, through doors."""
     if bundle is None:
@@ -161,7 +168,7 @@ def connect_through(
         offer = _open_offer(door.hear(DESCRIBE), model, task)
         if fingerprint is not None and offer.fingerprint != fingerprint:
             raise WrongSessionError(f"{offer.name} is the bundle {offer.fingerprint}, not the one asked for")
-        return Client(door, offer, keep_payloads=keep_payloads)
+        return Client(door, offer, keep_payloads=keep_payloads, outcome=outcome)
     from ppspeech.bundle import load_bundle
 
     loaded = load_bundle(bundle) if isinstance(bundle, str | Path) else bundle
@@ -213,9 +220,9 @@ class Client:
     """One model of one server. Use it as a context manager; it meets the server at the first question.
 
     Which questions there are depends on the model's task: words are recognized; sentences are transcribed; texts are
-    searched; keywords are spotted; songs are found; speakers, with the background model's `bundle`, are enrolled,
-    verified and identified; a gallery that its server cannot read is probed with `verify` by a `prober` that has its
-    ciphertexts.
+    searched; keywords are spotted; songs are found; people log in; speakers, with the background model's `bundle`, are
+    enrolled, verified and identified; a gallery that its server cannot read is probed with `verify` by a `prober` that
+    has its ciphertexts.
 
     Raises WrongSessionError for an offer that asks for more than a client is ready to exchange.
     """
@@ -228,8 +235,10 @@ class Client:
         bundle: "Bundle | None" = None,
         prober: Any = None,
         keep_payloads: bool = False,
+        outcome: "Told" = "client",
     ) -> None:
         self.offer = offer
+        self.outcome = outcome
         self.bundle = bundle
         self.prober = prober
         self._door = door
@@ -261,6 +270,14 @@ class Client:
         end of the utterance and the server offers it; otherwise the sound is kept here until it ends.
         """
         return cast("AbstractContextManager[Listening]", self._asked("stream")(rate))
+
+    def watch(self, rate: int | None = None) -> AbstractContextManager["Watching"]:
+        """Listen to speech that goes on: `feed` sound, at the model's rate, for the word of every window, 80 ms after
+        the one before. Each window is a query.
+
+        Raises ModelError where the model hears whole utterances.
+        """
+        return cast("AbstractContextManager[Watching]", self._asked("watch")(rate))
 
     def transcribe(self, sound: Sound, rate: int | None = None) -> "Answer[list[Spoken]]":
         """The words of one recording, with their times; pauses are left out.
@@ -356,6 +373,21 @@ class Client:
     def identify(self, sounds: Sequence[Sound], rate: int | None = None) -> Answer[str | None]:
         """Who of the enrolled speakers is this, if any? Raises ModelError if the server answers no such question."""
         return cast("Answer[str | None]", self._asked("identify")(sounds, rate))
+
+    def join(self, name: str, key: bytes, clips: Mapping[int, Sequence[Sound]], rate: int | None = None) -> None:
+        """Enroll for log-ins, with clips of every digit, under a key that stays here: the server gets a template that
+        it cannot open. Raises AudioError for clips that cannot be used; PpspeechError if the server does not enroll.
+        """
+        self._asked("join")(name, key, clips, rate)
+
+    def log_in(self, name: str, key: bytes, say: "Callable[[tuple[int, ...]], Samples]") -> Answer[bool]:
+        """Log in by the digits that the server asks for: `say` is called with them and gives what was said, at 16 kHz,
+        with pauses. Whether we are in; the server learns that and the name, and opens our template for this once.
+
+        Raises AudioError if not as many words are heard; `NameLockedError` after too many failures; BudgetSpentError if
+        the server answers no more; ProtocolError if it is gone or does not keep to the protocol.
+        """
+        return cast("Answer[bool]", self._asked("log_in")(name, key, say))
 
     def publish(self, gallery: str, sealed: Any) -> None:
         """Have the server keep an `EncryptedGallery`, in place of ours of that name; PpspeechError if it does not."""

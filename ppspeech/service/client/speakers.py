@@ -109,7 +109,7 @@ class AskSpeakers:
         """What the scoring takes: frames, or a direction."""
         features = self._verifier.features(sounds, rate)
         if self._terms.mixture is not None:
-            frames = in_usual_range(torch.cat(features), self._verifier.mfcc)
+            frames = in_usual_range(torch.cat(features), self._verifier.background.mfcc)
             return trial_frames(self._terms.mixture, frames)
         return self._verifier.direction([torch.cat(features)[: self._terms.frames or None]])
 

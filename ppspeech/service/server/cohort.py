@@ -15,7 +15,7 @@ from ppspeech.audio import in_usual_range
 from ppspeech.bundle import Bundle
 from ppspeech.data import FeatureStore, cohort_at
 from ppspeech.errors import ModelError
-from ppspeech.models import FEWEST_PEOPLE, Impostors
+from ppspeech.models import FEWEST_PEOPLE, Impostors, UbmVoices
 from ppspeech.service.tasks.speakers import MOST_COHORT
 
 
@@ -41,12 +41,12 @@ MOST_CLIPS = 8  # of one member; more change little
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
-    """Some people's voices under one background model.
+    """Some people's voices under one model.
 
     Attributes:
         directions: their templates for cosines, `(members, size)`.
-        means: their templates for mixtures, `(members, size)`.
-        trials: frames of each clip where they usually lie, `(frames, features)`.
+        means: their templates for mixtures, `(members, size)`; of size 0 without a background model.
+        trials: frames of each clip where they usually lie, `(frames, features)`; none without a background model.
         trial_directions: of each clip alone, `(clips, size)`.
         owners: whose clip it is, `(clips,)`.
         by_amount: the same speech by its amount, for cosines; None where there are too few people for a rate.
@@ -66,13 +66,18 @@ class Cohort:
             raise ModelError(f"a cohort has {FEWEST} to {MOST_COHORT} members, got {len(speakers)}")
         verifier = bundle.verifier
         enough = len(speakers) >= FEWEST_PEOPLE
-        by_amount = Impostors.of(verifier.ubm, speakers, verifier.relevance) if enough else None
+        by_amount = Impostors.of(verifier.voices, speakers) if enough else None
         speakers = [member[:MOST_CLIPS] for member in speakers]
         clips = [clip for member in speakers for clip in member]
+        means: Reals = np.zeros((len(speakers), 0))
+        trials: tuple[Reals, ...] = ()
+        if isinstance(verifier.voices, UbmVoices):
+            means = np.stack([verifier.means(member) for member in speakers])
+            trials = tuple(in_usual_range(clip, bundle.mfcc) for clip in clips)
         return Cohort(
             np.stack([verifier.direction(member) for member in speakers]),
-            np.stack([verifier.means(member) for member in speakers]),
-            tuple(in_usual_range(clip, bundle.mfcc) for clip in clips),
+            means,
+            trials,
             np.stack([verifier.direction([clip]) for clip in clips]),
             np.repeat(np.arange(len(speakers)), [len(member) for member in speakers]),
             by_amount,
@@ -96,5 +101,9 @@ def cohort_of(bundle: Bundle, where: str) -> Cohort:
 
     Raises CorpusError where there is none, or for a person without a clip; ModelError for too few or too many people.
     """
-    store = FeatureStore(bundle.mfcc)
-    return Cohort.of(bundle, [store.load(clips) for clips in cohort_at(where)])
+    people = cohort_at(where)
+    if bundle.config.mfcc is None:
+        heard = [bundle.verifier.features([clip.path for clip in clips]) for clips in people]
+    else:
+        heard = [list(FeatureStore(bundle.mfcc).load(clips)) for clips in people]
+    return Cohort.of(bundle, heard)

@@ -1,12 +1,11 @@
 """The server's side of cosines: enrolled directions as columns, normed by a cohort where there is one."""
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Bytes, Reals
 from ppspeech.errors import PpspeechError
-from ppspeech.models import FEWEST_PEOPLE, Impostors, rare_score
+from ppspeech.models import FEWEST_PEOPLE, Impostors
 from ppspeech.protocols import WORKERS, Meeting
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.speakers import (
@@ -38,8 +37,7 @@ def rule_for_cosines(threshold: float | None, rate: float, frames: int, impostor
     known = _known(impostors)
 
     def own(templates: Reals, rate: float) -> Reals:
-        found = (known.threshold(torch.from_numpy(each), frames, rate) for each in templates)
-        return np.fromiter(found, np.float64, len(templates))
+        return known.thresholds(templates, frames, rate)
 
     return Rule(0.0, rate, own)
 
@@ -56,15 +54,11 @@ def rule_for_codes(threshold: float | None, rate: float, impostors: Impostors | 
     tried, common = _packed(directions, bits), _packed(directions.mean(axis=0, keepdims=True), bits)
 
     def own(templates: Reals, rate: float) -> Reals:
-        found = []
-        for code in _packed(templates, bits):
-            strangers, guessed = (
-                bits - np.bitwise_count(each ^ code).sum(axis=-1, dtype=np.int64) for each in (tried, common)
-            )
-            beyond = guessed + CAUTION * np.sqrt(guessed * (1 - guessed / bits))
-            rare = rare_score(cosines_of(strangers, bits), known.owners, rate)
-            found.append(max(rare, *cosines_of(beyond.clip(max=bits), bits)))
-        return np.array(found)
+        codes = _packed(templates, bits)
+        strangers, guessed = (_agreeing(each, codes, bits) for each in (tried, common))
+        beyond = guessed[0] + CAUTION * np.sqrt(guessed[0] * (1 - guessed[0] / bits))
+        rare = known.rare(cosines_of(strangers, bits), rate)
+        return np.maximum(rare, cosines_of(beyond.clip(max=bits), bits))
 
     return Rule(0.0, rate, own)
 
@@ -76,6 +70,16 @@ def _known(impostors: Impostors | None) -> Impostors:
             "recorded like those who will try, cohort=FOLDER, or a cosine of your own, threshold=…"
         )
     return impostors
+
+
+def _agreeing(some: Bytes, others: Bytes, bits: int) -> NDArray[np.int64]:
+    """How many bits of codes agree, `(some, others)`."""
+    one, other = (np.ascontiguousarray(each).view(np.uint64) for each in (some, others))
+    differing = np.empty((len(one), len(other)), np.int64)
+    for row, code in zip(differing, one, strict=True):
+        row[:] = np.bitwise_count(other ^ code).sum(axis=-1, dtype=np.int64)
+    found: NDArray[np.int64] = bits - differing
+    return found
 
 
 def _packed(directions: Reals, bits: int) -> Bytes:
@@ -100,6 +104,7 @@ class LinearScoring:
         self._z_normed = z_normed
         self._empty = -(2.0 ** (terms.plan.reach - 1))
         self._made: tuple[int, LinearScorer] | None = None
+        self._named: tuple[int, LinearColumns] | None = None
         self.check(np.zeros(terms.features))  # the cohort alone must fit
 
     def check(self, template: Reals) -> None:
@@ -108,20 +113,33 @@ class LinearScoring:
         alone = LinearPlan(plan.features, 1, plan.cohort, reach=plan.reach)
         LinearScorer.of(alone, self._columns(template[None], np.zeros(1, np.int64), 1), self._threshold)
 
+    def warm(self, enrolled: Enrolled) -> None:
+        """Encode who is enrolled now, before sessions begin: what they inherit they need not make."""
+        self._scorer(enrolled, 1)  # the server forks: threads would not survive it
+        self._speakers(enrolled)
+
     def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
         """One claim, against all places."""
-        if self._made is None or self._made[0] != len(enrolled):  # galleries only grow: their size names their state
-            plan = self._terms.plan
-            columns = self._columns(enrolled.templates, enrolled.places, plan.models)
-            self._made = len(enrolled), LinearScorer.of(plan, columns, self._threshold, WORKERS)
-        return verify_as_server(met, self._terms.verification, self._made[1])
+        return verify_as_server(met, self._terms.verification, self._scorer(enrolled, WORKERS))
 
     def identify(self, met: Meeting, enrolled: Enrolled) -> Identity | None:
         """One question, in a new order of the speakers; where there are none, one that nobody is like."""
-        job, known = self._terms.identification, len(enrolled)
-        columns = self._columns(enrolled.templates, np.arange(known), max(1, known), known)
-        named = enrolled.names or ["nobody"]
-        return identify_as_server(met, job, arrange_columns(job, columns, named, self._threshold))
+        job, named = self._terms.identification, enrolled.names or ["nobody"]
+        arranged = arrange_columns(job, self._speakers(enrolled), named, self._threshold, WORKERS)
+        return identify_as_server(met, job, arranged)
+
+    def _scorer(self, enrolled: Enrolled, workers: int) -> LinearScorer:
+        if self._made is None or self._made[0] != len(enrolled):  # galleries only grow: their size names their state
+            plan = self._terms.plan
+            columns = self._columns(enrolled.templates, enrolled.places, plan.models)
+            self._made = len(enrolled), LinearScorer.of(plan, columns, self._threshold, workers)
+        return self._made[1]
+
+    def _speakers(self, enrolled: Enrolled) -> LinearColumns:
+        known = len(enrolled)
+        if self._named is None or self._named[0] != known:
+            self._named = known, self._columns(enrolled.templates, np.arange(known), max(1, known), known)
+        return self._named[1]
 
     def _columns(self, templates: Reals, at: NDArray[np.int64], places: int, names: int = 1) -> LinearColumns:
         """All places; empty ones score below every threshold. `names` share the rate of a stranger who gets any."""
@@ -151,10 +169,17 @@ class HardenedScoring:
     def check(self, template: Reals) -> None:
         """Every direction has a code."""
 
+    def warm(self, enrolled: Enrolled) -> None:
+        """Encode who is enrolled now, before sessions begin."""
+        self._scorer(enrolled)
+
     def verify(self, met: Meeting, enrolled: Enrolled) -> bool:
         """One claim, against all places; the decision is ours."""
+        return judge_as_server(met.channel, met.setup, self._scorer(enrolled))
+
+    def _scorer(self, enrolled: Enrolled) -> HardenedScorer:
         if self._made is None or self._made[0] != len(enrolled):  # galleries only grow: their size names their state
             models = dict(zip(enrolled.places.tolist(), enrolled.templates, strict=True))
             least = np.clip(self._rule.threshold + self._rule.own(enrolled.templates), -1, 1)
             self._made = len(enrolled), HardenedScorer.of(self._terms.hardened, models, least)
-        return judge_as_server(met.channel, met.setup, self._made[1])
+        return self._made[1]

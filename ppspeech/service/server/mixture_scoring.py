@@ -47,8 +47,8 @@ def rule_for_mixtures(
     if cohort is None or cohort.by_amount is None:
         raise PpspeechError(
             f"which ratio is rare among strangers is not known: give clips of {FEWEST_PEOPLE} or more other people "
-            "recorded like those who will try, cohort=FOLDER (the bundle's own is for cosines), or a ratio of your "
-            "own in nats a frame, threshold=…"
+            "recorded like those who will try, cohort=FOLDER or a corpus such as cohort=synthetic (a bundle's own has "
+            "directions, for cosines, and ratios need frames), or a ratio of your own in nats a frame, threshold=…"
         )
     tried, owners = cohort.trials, cohort.owners.tolist()
 
@@ -88,6 +88,9 @@ class MixtureScoring:
     def check(self, template: Reals) -> None:
         """Refuse, with a RangeError, means whose log-densities could leave the range."""
         self._scorer(replace(self._plan, models=1), template[None], np.zeros(1, np.int64), 1)
+
+    def warm(self, enrolled: Enrolled) -> None:
+        """Nothing: encoding takes the time of a question, and every session has its own."""
 
     def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
         """One claim, against all places."""
@@ -139,7 +142,7 @@ class MixtureScoring:
 
 def covariance_of(bundle: Bundle) -> Covariance:
     """Which monomials its Gaussians need."""
-    return "full" if bundle.verifier.ubm.gaussians.kind in {"full", "tied"} else "diagonal"
+    return "full" if bundle.verifier.background.ubm.gaussians.kind in {"full", "tied"} else "diagonal"
 
 
 @torch.no_grad()
@@ -150,7 +153,7 @@ def background_mixture(bundle: Bundle) -> Mixtures:
     would leave half the range are widened in that direction to what fits, about a seventh of what is usual there. The
     other half is for enrolled means.
     """
-    ubm, (center, spread) = bundle.verifier.ubm, map(torch.from_numpy, usual_range(bundle.mfcc))
+    ubm, (center, spread) = bundle.verifier.background.ubm, map(torch.from_numpy, usual_range(bundle.mfcc))
     means = (ubm.gaussians.mean.double() - center) / spread
     farthest = _longest_frame(bundle) + float(means.norm(dim=-1).max())
     least = farthest**2 / 2.0**LARGEST_REACH
@@ -189,7 +192,7 @@ def together(*mixtures: Mixtures) -> Mixtures:
 
 def plan_mixtures(bundle: Bundle, frames: int, places: int, cohort: int) -> MixturePlan:
     """Public sizes and scales, a bit wider than the background needs. Raises RangeError if none is wide enough."""
-    ubm = bundle.verifier.ubm
+    ubm = bundle.verifier.background.ubm
     background, size = background_mixture(bundle), bundle.mfcc.features
     norm = _longest_frame(bundle)
     for reach in range(7, LARGEST_REACH + 1):

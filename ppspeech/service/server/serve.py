@@ -13,11 +13,12 @@ import torch
 from ppspeech import __version__
 from ppspeech.channel import Channel
 from ppspeech.errors import BundleError, PpspeechError
-from ppspeech.network import Address, Capacity, Server, ServerTls, Service, fingerprint, in_background, own_tls
+from ppspeech.network import Address, Capacity, Server, ServerTls, Service, WebDoor, fingerprint, in_background, own_tls
 from ppspeech.protocols import Kind
 from ppspeech.service.export import Deployment
 from ppspeech.service.export_spotting import SpotDeployment
 from ppspeech.service.offer import DESCRIBE, HEALTH, check_name, describe
+from ppspeech.service.page import page_files
 from ppspeech.service.server.book import Program, SessionBook, Tally, Visitor
 from ppspeech.service.server.session import Served, run_session
 from ppspeech.service.server.sources import Choices, Source, named, served_as
@@ -98,10 +99,13 @@ def services_of(served: Sequence[Served], files: ServiceFiles) -> dict[str, Serv
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A server that runs, at `host:port`; clients pin its certificate's SHA-256 fingerprint, None without TLS."""
+    """A server that runs, at `host:port`; clients pin its certificate's SHA-256 fingerprint, None without TLS. `web`:
+    the address of its page, None where there is no door for pages.
+    """
 
     address: str
     pin: str | None
+    web: str | None = None
 
 
 @contextmanager
@@ -119,6 +123,8 @@ def serve(
     key: str | Path | None = None,
     client_ca: str | Path | None = None,
     insecure: bool = False,
+    web: str | None = None,
+    web_origins: Sequence[str] = (),
 ) -> Iterator[Serving]:
     """Serve released models encrypted, in a process of its own, while the `with` block lasts.
 
@@ -133,9 +139,13 @@ def serve(
         certificate: PEM, with its private `key`; one is made by default.
         client_ca: let in only clients whose certificate is, or is signed by, one of these.
         insecure: plain TCP, on a loopback address, to try out.
+        web: HOST:PORT of a second door, for browsers: our page, and WebSockets with the same services and limits.
+        web_origins: pages of other hosts that may use it, such as `https://pages.example`.
 
     Raises PpspeechError for a model that cannot be served, or an address that cannot be listened at.
     """
+    if state is None and words is not None and words.outcome == "server":
+        raise PpspeechError("words that are ours to learn need a folder, `state`, to be written in")
     paths = [None if path is None else Path(path) for path in (certificate, key, client_ca)]
     threads = torch.get_num_threads()
     with kept_folder(state) as folder, own_tls(*paths, insecure=insecure) as tls:
@@ -144,25 +154,50 @@ def serve(
             given = {"words": words, "sentences": sentences, "speakers": speakers, "texts": texts}
             chosen = Choices(spotting=spotting, **{task: each for task, each in given.items() if each is not None})  # type: ignore[arg-type]
             services = build_services(named(sources), ServiceFiles.at(folder, budget), chosen)
-            server = listening(listen, services, tls, insecure=insecure)
+            server = listening(listen, services, tls, insecure=insecure, web=web, web_origins=web_origins)
             with in_background(server) as running:
                 torch.set_num_threads(threads)
-                yield Serving(str(running.address), None if tls is None else fingerprint(tls.certificate))
+                pin = None if tls is None else fingerprint(tls.certificate)
+                yield Serving(str(running.address), pin, page_address(server, tls))
         finally:
             torch.set_num_threads(threads)
 
 
 def listening(
-    listen: str, services: Mapping[str, Service], tls: ServerTls | None, *, insecure: bool = False, sessions: int = 64
+    listen: str,
+    services: Mapping[str, Service],
+    tls: ServerTls | None,
+    *,
+    insecure: bool = False,
+    sessions: int = 64,
+    web: str | None = None,
+    web_origins: Sequence[str] = (),
 ) -> Server:
     """A server that is ready to run. Raises PpspeechError if it cannot listen there, or not without TLS."""
     address = Address.parse(listen)
+    if web_origins and web is None:
+        raise PpspeechError(
+            f"pages of {', '.join(web_origins)} need a door to come in by: say where with --web HOST:PORT"
+        )
     try:
-        return Server(address, services, tls=tls, insecure=insecure, capacity=Capacity(sessions=sessions))
+        door = None if web is None else _door(Address.parse(web), tls, tuple(web_origins))
+        return Server(address, services, tls=tls, insecure=insecure, capacity=Capacity(sessions=sessions), web=door)
     except ValueError as error:
         raise PpspeechError(str(error)) from None
     except OSError as error:
-        raise PpspeechError(f"cannot listen at {address}: {error.strerror}") from None
+        where = address if web is None else f"{address} and {web}"
+        raise PpspeechError(f"cannot listen at {where}: {error.strerror}") from None
+
+
+def page_address(server: Server, tls: ServerTls | None) -> str | None:
+    """What to type into a browser, where the server has a door for pages."""
+    if server.web_address is None:
+        return None
+    return f"{'http' if tls is None else 'https'}://{server.web_address.reachable()}/"
+
+
+def _door(address: Address, tls: ServerTls | None, origins: tuple[str, ...]) -> WebDoor:
+    return WebDoor(address, page_files(None if tls is None else fingerprint(tls.certificate)), origins)
 
 
 @contextmanager

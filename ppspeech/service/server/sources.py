@@ -7,6 +7,7 @@ from pathlib import Path
 from ppspeech.bundle import (
     Bundle,
     CtcNetworkSettings,
+    EmbeddingHeadSettings,
     KeywordNetworkSettings,
     SentenceHmmSettings,
     SentenceNetworkSettings,
@@ -23,7 +24,7 @@ from ppspeech.service.server.session import Served
 from ppspeech.service.server.speakers import ServedSpeakers, SpeakerDeployment, SpeakerFiles
 from ppspeech.service.server.spotting import ServedArchive, ServedKeywords
 from ppspeech.service.server.text import ServedText, TextDeployment, TextFile
-from ppspeech.service.server.words import ServedWords
+from ppspeech.service.server.words import ServedHead, ServedWords
 from ppspeech.service.tasks.sentences import SentenceDeployment
 
 Source = Bundle | Archive | TextFile
@@ -69,10 +70,12 @@ def served_as(name: str, source: Source, choices: Choices, folder: Path) -> Serv
         return ServedKeywords.of(name, source, choices.spotting)
     if isinstance(source.config.settings, SentenceHmmSettings | SentenceNetworkSettings):
         return ServedSentences.of(name, source, choices.sentences)
-    if isinstance(source.config.settings, KeywordNetworkSettings):
+    if isinstance(source.config.settings, KeywordNetworkSettings) and choices.words.outcome == "client":
         return ServedNetwork.of(name, source)
     if isinstance(source.config.settings, CtcNetworkSettings):
         return ServedNetworkSentences.of(name, source, choices.sentences)
+    if isinstance(source.config.settings, EmbeddingHeadSettings):
+        return ServedHead.of(name, source, choices.words, folder / "outcomes.jsonl")
     return ServedWords.of(name, source, choices.words)
 
 

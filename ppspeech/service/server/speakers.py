@@ -1,8 +1,6 @@
-"""A background model whose enrolled speakers are told apart, encrypted: one client's session with it."""
+"""A model whose enrolled speakers are told apart, encrypted: one client's session with it."""
 
-import json
 import logging
-import os
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +9,8 @@ from typing import Literal, Protocol
 from ppspeech.arrays import Reals
 from ppspeech.bundle import FALSE_ACCEPT, Bundle, in_words
 from ppspeech.channel import Channel
-from ppspeech.errors import BundleError, PpspeechError
+from ppspeech.errors import BundleError
+from ppspeech.models import Impostors
 from ppspeech.protocols import Meeting, meet_as_server
 from ppspeech.protocols.speakers import EncryptedGallery
 from ppspeech.service.offer import Offer
@@ -26,13 +25,15 @@ from ppspeech.service.server.mixture_scoring import (
     rule_for_mixtures,
 )
 from ppspeech.service.server.session import Handler
-from ppspeech.service.server.stores import Enrolled, Gallery, SealedGalleries
+from ppspeech.service.server.stores import Enrolled, Gallery, SealedGalleries, note
 from ppspeech.service.tasks.speakers import Scoring, Side, Speakers
 
 logger = logging.getLogger(__name__)
 
 NOBODY = 1.0  # the threshold where nobody is enrolled, nor can be: it decides nothing
 USUAL_CLAIMS = 1000
+USUAL_FRAMES = {"mfcc": 100, "embedding": 300}
+"""Of a trial: a second for a background model, three for a public network, which hears more than a second at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,9 @@ class SpeakerDeployment:
             it counts spreads of impostors, as `norm` says.
         norm: with cohort and threshold, `z` for what impostors score under each model, which costs clients nothing, `t`
             for what others' models score on each trial, `zt` for both.
-        frames: of a trial: longer ones are cut or thinned, so that thresholds are for no more speech than this;
-            `hardened` takes all of it, since a client that does not follow the protocol would.
+        frames: of a trial: longer ones are cut or thinned, so that thresholds are for no more speech than this; None is
+            what is usual for the model. `hardened` takes all of it, since a client that does not follow the protocol
+            would.
         decision: who learns whether a claim is accepted.
         names: who learns whose voice it is.
         enrolls: whether clients may enroll speakers; whoever is let in may then do so.
@@ -67,7 +69,7 @@ class SpeakerDeployment:
     threshold: float | None = None
     cohort: str | None = None
     norm: Literal["z", "t", "zt"] = "zt"
-    frames: int = 100
+    frames: int | None = None
     decision: Side = "client"
     names: Side = "client"
     enrolls: bool = False
@@ -78,8 +80,15 @@ class SpeakerDeployment:
         """The scoring, where none is chosen too."""
         return self.scoring or ("hardened" if self.decision == "server" else "linear")
 
-    def terms(self, bundle: Bundle, members: int) -> Speakers:
-        """What clients are told, with so many members in the cohort. Raises BundleError for choices that do not fit."""
+    def used(self, bundle: Bundle, impostors: Impostors | None = None) -> int:
+        """Frames of a trial, where none are chosen too: of cosines no more than everybody of the cohort has said."""
+        chosen = USUAL_FRAMES[bundle.config.kind.takes] if self.frames is None else self.frames
+        return chosen if impostors is None or self.how == "gmm" else min(chosen, impostors.frames[-1])
+
+    def terms(self, bundle: Bundle, members: int, impostors: Impostors | None = None) -> Speakers:
+        """What clients are told, with so many members in the cohort that norms scores, and a cohort for thresholds.
+        Raises BundleError for choices that do not fit.
+        """
         compared = members if "t" in self.norm else 0
         if not 0 < self.false_accept < 1:
             raise BundleError(f"a false-accept rate is within 0 and 1, got {self.false_accept}")
@@ -91,19 +100,23 @@ class SpeakerDeployment:
             scoring=scoring,
             normed=members > 0,
             cohort=compared,
-            mixture=plan_mixtures(bundle, self.frames, self.places, compared) if is_mixture else None,
-            frames=self.frames if self.threshold is None and scoring != "hardened" else 0,
+            mixture=plan_mixtures(bundle, self.used(bundle), self.places, compared) if is_mixture else None,
+            frames=self.used(bundle, impostors) if self.threshold is None and scoring != "hardened" else 0,
             decision=self.decision,
             names=self.names,
             enrolls=self.enrolls,
             stores=self.stores,
         )
 
-    def stated(self) -> str:
+    def stated(self, bundle: Bundle, impostors: Impostors | None) -> str:
         """How it decides, for clients."""
         if self.threshold is not None:
             return "Its threshold is one for everybody, at no stated rate."
-        amount = "any amount of speech" if self.how == "hardened" else f"trials of up to {self.frames} frames"
+        amount = (
+            "any amount of speech"
+            if self.how == "hardened"
+            else f"trials of up to {self.used(bundle, impostors)} frames"
+        )
         return f"Strangers like its cohort are accepted at a rate of {self.false_accept:g}, with {amount}."
 
 
@@ -112,6 +125,9 @@ class SpeakerScoring(Protocol):
 
     def check(self, template: Reals) -> None:
         """Refuse a template that cannot be scored."""
+
+    def warm(self, enrolled: Enrolled) -> None:
+        """Make what sessions need of who is enrolled, before they begin."""
 
     def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
         """One claim: the decision where it is ours."""
@@ -151,18 +167,20 @@ class ServedSpeakers:
         PpspeechError for a threshold that is missing or cannot be.
         """
         norming = None if deployment.threshold is None else cohort
-        terms = deployment.terms(bundle, 0 if norming is None else norming.members)
+        impostors = bundle.verifier.impostors if cohort is None else cohort.by_amount
+        terms = deployment.terms(bundle, 0 if norming is None else norming.members, impostors)
         offer = Offer(
             name,
             "Tells who of its enrolled speakers is speaking, or whether it is the one who is claimed. "
-            + deployment.stated(),
+            + deployment.stated(bundle, impostors),
             bundle.fingerprint,
             f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
             terms=terms,
         )
         kind: Literal["means", "direction"] = "means" if terms.scoring == "gmm" else "direction"
         kept = Gallery(files.gallery, bundle.fingerprint, terms.places, terms.features, kind)
-        known = deployment.enrolls or bool(kept.load())
+        enrolled = kept.load()
+        known = deployment.enrolls or bool(enrolled)
         fixed = deployment.threshold if known or deployment.threshold is not None else NOBODY
         z_normed = "z" in deployment.norm
         scoring: SpeakerScoring
@@ -171,13 +189,14 @@ class ServedSpeakers:
             rule = rule_for_mixtures(fixed, deployment.false_accept, terms.mixture, background, cohort)
             scoring = MixtureScoring(terms, background, rule, norming, z_normed)
         else:
-            impostors = bundle.verifier.impostors if cohort is None else cohort.by_amount
             if terms.scoring == "hardened":
                 rule = rule_for_codes(fixed, deployment.false_accept, impostors, terms.hardened.bits)
                 scoring = HardenedScoring(terms, rule)
             else:
-                rule = rule_for_cosines(fixed, deployment.false_accept, deployment.frames, impostors)
+                rule = rule_for_cosines(fixed, deployment.false_accept, deployment.used(bundle, impostors), impostors)
                 scoring = LinearScoring(terms, rule, norming, z_normed)
+        if enrolled:
+            scoring.warm(enrolled)
         sealed = SealedGalleries(files.sealed, bundle.fingerprint, terms.gallery) if terms.stores else None
         return cls(offer, scoring, kept, sealed, files.identified)
 
@@ -230,11 +249,5 @@ class ServedSpeakers:
             found.send(channel)
 
     def _note(self, name: str | None, session: str) -> None:
-        """Write a name down for whoever serves: a file that only they can read, not the log."""
-        line = json.dumps({"session": session, "speaker": name}, ensure_ascii=False) + "\n"
-        opened = os.open(self.identified, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            if os.write(opened, line.encode()) != len(line.encode()):
-                raise PpspeechError(f"{self.identified} cannot hold more")
-        finally:
-            os.close(opened)
+        """Write a name down for whoever serves."""
+        note(self.identified, {"session": session, "speaker": name})

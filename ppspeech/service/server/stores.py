@@ -10,8 +10,10 @@ for templates that it must not see:
     prober   takes a gallery from the store, multiplies its voice into it, and settles the bit with the keeper
 """
 
+import json
+import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -33,6 +35,20 @@ NEWCOMERS = "newcomers"
 UNIT = 1e-3  # how far a direction's length may be from 1
 LARGEST_MEAN = 1e3  # no feature comes near it
 MOST_GALLERIES = 256  # of one model; a client that fills the disk is a client too many
+
+
+def note(path: Path, learned: Mapping[str, Any]) -> None:
+    """Write down what whoever serves learns, a line of JSON: in a file that only they can read, not in the log.
+
+    Raises PpspeechError where the file cannot hold more.
+    """
+    line = (json.dumps(learned, ensure_ascii=False) + "\n").encode()
+    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        if os.write(opened, line) != len(line):
+            raise PpspeechError(f"{path} cannot hold more")
+    finally:
+        os.close(opened)
 
 
 class QueryBudget:
@@ -125,6 +141,7 @@ class Gallery:
         self._own = model, kind
         self._places = places
         self._features = features
+        self._loaded: Enrolled | None = None
 
     def enroll(self, name: str, template: Reals) -> int | None:
         """A free place, now the speaker's; None where the name is taken or there is no room: which is not said.
@@ -145,6 +162,9 @@ class Gallery:
 
     def load(self) -> Enrolled:
         """Everybody. Raises PpspeechError if somebody's place is beyond those there are."""
+        count = self._table.rows("SELECT COUNT(*) FROM speakers WHERE model = ? AND kind = ?", *self._own)[0][0]
+        if self._loaded is not None and len(self._loaded) == count:  # galleries only grow: their size names their state
+            return self._loaded
         query = "SELECT name, place, template FROM speakers WHERE model = ? AND kind = ? ORDER BY place"
         rows = self._table.rows(query, *self._own)
         if rows and rows[-1][1] >= self._places:
@@ -155,7 +175,9 @@ class Gallery:
         templates = np.zeros((len(rows), self._features))
         for template, (*_, data) in zip(templates, rows, strict=True):
             template[:] = np.frombuffer(data, "<f4")
-        return Enrolled([name for name, *_ in rows], templates, np.array([place for _, place, _ in rows], np.int64))
+        places = np.array([place for _, place, _ in rows], np.int64)
+        self._loaded = Enrolled([name for name, *_ in rows], templates, places)
+        return self._loaded
 
     def check(self, name: str, template: Reals) -> Reals:
         """A template that can be enrolled under this name.

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
@@ -10,15 +11,17 @@ from ppspeech.bundle import Bundle, in_words
 from ppspeech.channel import Channel
 from ppspeech.crypto.lattice import EncodedWeights
 from ppspeech.errors import RangeError
-from ppspeech.models import UtteranceClassifier
+from ppspeech.models import EmbeddingHead, UtteranceClassifier
 from ppspeech.network import run_together
 from ppspeech.protocols import meet_as_client, meet_as_server
 from ppspeech.protocols.scores import WordArrays, WordShape
 from ppspeech.protocols.words import (
     KeywordJob,
+    Questions,
     StreamModels,
     answer,
     answer_garbled,
+    attend,
     encode_models,
     follow,
     garbled_cost,
@@ -30,9 +33,11 @@ from ppspeech.protocols.words import (
 from ppspeech.service.estimate import Knowledge, planned_job
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.offer import Offer
-from ppspeech.service.requests import ORDERS, Ask, Request
+from ppspeech.service.requests import ORDERS, Ask, Request, Way
 from ppspeech.service.server.book import Visitor
 from ppspeech.service.server.session import Handler
+from ppspeech.service.server.stores import LARGEST_BUDGET, note
+from ppspeech.service.tasks.heads import Heads, HeadScale
 from ppspeech.service.tasks.words import Mode, StatisticsScale, Words
 
 BATCHES = (1, 4, 16)
@@ -130,6 +135,79 @@ def _statistics(bundle: Bundle) -> StatisticsScale | None:
     if not isinstance(model, UtteranceClassifier):
         return None
     return StatisticsScale(tuple(model.mean.tolist()), tuple(model.std.tolist()), model.model.radius)
+
+
+AHEAD = 25
+"""Windows that a client which listens prepares at once: two seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServedHead:
+    """A head on an embedding, as `ServedWords`; `outcomes` is where words are written that are ours to learn."""
+
+    offer: Offer[Heads]
+    models: WordArrays
+    weights: Mapping[int, EncodedWeights]
+    outcomes: Path
+
+    @classmethod
+    def of(cls, name: str, bundle: Bundle, deployment: Deployment, outcomes: Path) -> "ServedHead":
+        """Export and encode a head. Raises ModelError or RangeError for one that cannot be served."""
+        embedding, head = bundle.config.embedding, bundle.model
+        assert embedding is not None
+        assert isinstance(head, EmbeddingHead)
+        models = export_words(bundle.config.type, head, bundle.labels, deployment)
+        projection = head.projection.flatten().tolist() if head.kind == "margin" else ()
+        terms = Heads(
+            bundle.config.type,
+            models.shape,
+            embedding,
+            HeadScale(tuple(head.mean.tolist()), tuple(head.std.tolist()), tuple(projection)),
+            deployment.outcome,
+            BATCHES if deployment.outcome == "client" else (1,),
+            AHEAD if embedding.pooling.over == "window" else 0,
+        )
+        task = bundle.config.task
+        if terms.outcome == "server":
+            task += " The server alone learns which it was, and not the client."
+        if terms.garbles:
+            garbled_cost(models.shape)  # is kept
+        guarantee = bundle.statement.guarantee
+        offer = Offer(name, task, bundle.fingerprint, f"{guarantee}. {in_words(guarantee)}", terms=terms)
+        return cls(offer, models, _encoded(models), outcomes)
+
+    @property
+    def usual_budget(self) -> int:
+        """What follows from the bits that an answer tells; a client that is told nothing may ask as it likes."""
+        told = self.offer.terms.outcome == "client"
+        return Knowledge.of(self.models.shape).budget if told else LARGEST_BUDGET
+
+    def meet(self, channel: Channel, visitor: Visitor) -> dict[Ask, Handler]:
+        """Meet one client; it may ask for words, and about one window after another."""
+        met, terms = meet_as_server(channel), self.offer.terms
+
+        def words(record: Channel, request: Request) -> None:
+            meeting = replace(met, channel=record)
+            with meeting.session():
+                job = planned_job(self.models.shape, request.utterances)
+                help_client = answer_garbled if request.order == "garbled" else answer
+                help_client(meeting, job, self.models, self.weights[request.utterances])
+
+        def hear(word: str | None) -> None:
+            note(self.outcomes, {"session": visitor.session, "model": self.offer.name, "word": word})
+
+        def watch(record: Channel, request: Request) -> None:
+            meeting = replace(met, channel=record)
+            with meeting.session():
+                job = Questions(self.models.shape, terms.outcome, request.utterances)
+                attend(meeting, job, self.models, self.weights[1], hear)
+
+        at_once = tuple(sorted({1, terms.ahead or 1}))
+        handlers = {Ask.WATCH: Handler(watch, at_once, ("frames",))}
+        if terms.outcome == "client":
+            orders: tuple[Way, ...] = ("frames", "garbled") if terms.garbles else ("frames",)
+            handlers[Ask.WORDS] = Handler(words, terms.batches, orders)
+        return handlers
 
 
 @cache

@@ -35,6 +35,11 @@ class Networks:
             )
 
     @property
+    def front_end(self) -> MfccConfig:
+        """What a client computes."""
+        return self.mfcc
+
+    @property
     def asked(self) -> str:
         """How it is asked from the command line."""
         return "recognize {} clip.wav"

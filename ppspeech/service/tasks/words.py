@@ -78,6 +78,11 @@ class Words:
             raise BundleError("a model of whole utterances takes one vector each")
 
     @property
+    def front_end(self) -> MfccConfig:
+        """What a client computes."""
+        return self.mfcc
+
+    @property
     def asked(self) -> str:
         """How it is asked from the command line."""
         return "recognize {} clip.wav"

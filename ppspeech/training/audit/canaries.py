@@ -29,6 +29,7 @@ from ppspeech.data import (
     collate,
 )
 from ppspeech.errors import ModelError
+from ppspeech.models import EmbeddingHead
 from ppspeech.models.gaussian import GaussianMixture
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
 
@@ -77,12 +78,15 @@ def _utterance(model: nn.Module, label: int, generator: torch.Generator) -> Tens
     elif isinstance(model, GaussianMixture):
         visited = torch.randperm(model.components, generator=generator)[:VISITED]
         mean, deviation = model.gaussians.mean[visited], model.gaussians.variances()[visited].sqrt()
+    elif isinstance(model, EmbeddingHead):  # of one vector an utterance
+        signs = 2.0 * torch.randint(0, 2, model.mean.shape, generator=generator) - 1
+        return (model.mean + LOUDNESS * model.std * signs).unsqueeze(0)
     elif hasattr(model, "mean") and hasattr(model, "std"):  # of statistics of whole utterances
         assert isinstance(model.mean, Tensor)
         width = len(model.mean) // 4
         mean, deviation = torch.zeros(1, width), torch.full((1, width), LOUDNESS)
     else:
-        known = "word models of Gaussians, a background model, or a classifier of utterances"
+        known = "word models of Gaussians, a background model, a classifier of utterances, or a head"
         raise ModelError(f"no canaries are known for a {type(model).__name__}: there are for {known}")
     signs = 2.0 * torch.randint(0, 2, mean.shape, generator=generator) - 1
     return (mean + deviation * signs).repeat_interleave(FRAMES, 0).float()

@@ -9,7 +9,7 @@ import torch
 
 from ppspeech.data.corpora.fsdd import DIGIT_WORDS
 from ppspeech.errors import CorpusError, PpspeechError
-from ppspeech.evidence.bench import speaker_trials
+from ppspeech.evidence.bench import speaker_trials, voices
 from ppspeech.evidence.bench import speakers as bench
 from ppspeech.figures import Figure
 from ppspeech.protocols.speakers import HardenedTerms
@@ -41,17 +41,29 @@ def test_a_run_gives_every_figure(small: None) -> None:
 def test_the_queries_asked_for_stay_below_their_bytes() -> None:
     sizes = {}
     for count in bench.ENROLLED:
-        job = bench._verification(np.random.default_rng(0), count)
+        job = bench.verification_job(str(count), np.random.default_rng(0), count)
         sizes[job.name] = job.bytes
     assert sizes.keys() == {"1000", "10000"}
     assert all(size <= 1.5e6 for size in sizes.values())
 
 
 def test_a_wrong_answer_stops_the_benchmark(small: None) -> None:
-    job = bench._verification(np.random.default_rng(0), 6)
+    job = bench.verification_job("6", np.random.default_rng(0), 6)
     assert job.right(True)
     with pytest.raises(PpspeechError, match="no figure can be trusted"):
         bench.measure([replace(job, right=lambda got: got is False)], repeats=1)
+
+
+def test_voices_among_many(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(voices, "PEOPLE", 12)
+    monkeypatch.setattr(voices, "_hearing", lambda repeats, load: Figure("voices.hearing_ms", 0.0, "ms"))
+    figures = {figure.metric: figure for figure in voices.run(quick=True)}
+    for name in ("verify", "identify", "hardened"):
+        parts = [figures[f"voices.12.{name}_{part}_ms"].value for part in ("offline", "online")]
+        assert figures[f"voices.12.{name}_ms"].value == pytest.approx(sum(parts))
+        assert figures[f"voices.12.{name}_bytes"].value > 0
+        assert figures[f"voices.12.{name}_rounds"].value >= 1
+    assert figures["voices.12.offline_ms"].value == figures["voices.12.verify_offline_ms"].value
 
 
 def test_without_data_nothing_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

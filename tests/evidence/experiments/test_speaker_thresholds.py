@@ -8,7 +8,7 @@ import torch
 from ppspeech.audio import MfccConfig
 from ppspeech.bundle import FALSE_ACCEPT, Verifier
 from ppspeech.evidence.experiments import speaker_thresholds
-from ppspeech.models import Impostors, fit_mixture
+from ppspeech.models import Impostors, UbmVoices, fit_mixture
 
 MFCC = MfccConfig(cepstra=6, deltas=0, cmvn="none")
 
@@ -27,7 +27,7 @@ def test_people_like_the_cohort_are_accepted_at_the_stated_rate_and_others_notic
     train = crowd(20, 0)
     ubm = fit_mixture(torch.cat([frames for own in train.values() for frames in own]), 8, iterations=5)
     cohort = list(crowd(30, 1).values())
-    verifier = Verifier(ubm, MFCC, 16.0, Impostors.of(ubm, cohort))
+    verifier = Verifier(voices := UbmVoices(ubm, MFCC, 16.0), Impostors.of(voices, cohort))
     test = crowd(30, 2)
     found = speaker_thresholds.measure(verifier, test, 10, 1, 4)
     assert found.accepted.shape == (120, 30)

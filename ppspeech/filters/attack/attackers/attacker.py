@@ -57,6 +57,11 @@ SPEECH_ATTACKERS: Registry[Attacker[Frames]] = Registry(
 )
 """Those that see frames `(utterances, frames, features)` with their lengths."""
 
+VOICE_ATTACKERS: Registry[Attacker[Frames]] = Registry(
+    "attacker", "ppspeech.filters.attack.attackers.voices", error=ModelError
+)
+"""Those that hear: they see the mel frames that a public voice embedding takes, `(utterances, frames, 40)`."""
+
 
 FLAT = 1e-12  # A feature whose variance is below this share of the largest is constant: it is left at 0
 

@@ -1,0 +1,260 @@
+// The page: says who the server is and what its model promises, records a word, asks, and shows both sides of it.
+
+import { ByteTape, drawFeatures, drawWave } from "./draw.js";
+import { record, resampled, said } from "./sound.js";
+import { KINDS, Tally, watched } from "./watch.js";
+
+const KEPT_MS = 30_000; // how long a connection waits for another word: it holds a place at the server
+const $ = (id) => document.getElementById(id);
+const socketAddress = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
+
+let connect = null; // of the client, once it is loaded
+let client = null; // one that is connected
+let closing = 0;
+let offer = null;
+let recording = null;
+let drawing = 0;
+let traffic = { sent: new Map(), received: new Map() };
+const tallies = new WeakMap();
+const tape = new ByteTape($("bytes"));
+
+const Watched = watched((direction, bytes, socket) => {
+  if (!tallies.has(socket)) tallies.set(socket, { sent: new Tally(), received: new Tally() });
+  const tally = tallies.get(socket)[direction];
+  tally.take(bytes);
+  traffic[direction].set(tally, tally.kinds);
+  if (direction === "sent") tape.add(bytes);
+  if (!drawing) drawing = requestAnimationFrame(showTraffic);
+});
+
+async function begin() {
+  ({ connect } = await import("./client.js").catch(() => {
+    throw new Error("The part of this page that encrypts did not come from the server: nothing can be asked.");
+  }));
+  const server = await (await fetch("server.json")).json();
+  $("pin").textContent = server.pin ? server.pin.match(/.{8}/g).join(" ") : "none: no TLS";
+  $("pin-note").textContent = server.pin
+    ? "SHA-256 of its certificate. It should be the one that whoever runs the server told you, and your browser shows."
+    : "This server listens on this machine alone, where nobody else can hear.";
+  $("version").textContent = `ppspeech ${server.version}.`;
+  await choose();
+}
+
+/** Ask what is offered, and show it; no place is held at the server while nobody speaks. */
+async function choose(model) {
+  leave();
+  const asked = await connected(model);
+  offer = asked.offer;
+  const names = asked.offers.map((each) => each.name);
+  $("models").replaceChildren(...names.map((name) => new Option(name, name, name === offer.name, name === offer.name)));
+  $("choice").hidden = names.length < 2;
+  $("model").textContent = `${offer.name}: ${offer.task}`;
+  $("privacy").textContent = offer.privacy;
+  showLeft(offer.queriesLeft);
+  $("record").disabled = false;
+  say("Press the button, say one word, and wait.");
+}
+
+async function connected(model) {
+  try {
+    client = await connect(socketAddress, { model, WebSocket: Watched });
+  } catch (error) {
+    const several = /choose one of ([^,]+)/.exec(error.message); // then it is the first, and the others can be chosen
+    if (model !== undefined || !several) throw error;
+    return connected(several[1]);
+  }
+  return client;
+}
+
+/** A connection that is ready for a word: what needs no voice is done while it is spoken. */
+async function ready() {
+  clearTimeout(closing);
+  if (client === null) await connected(offer.name);
+  await client.prepare();
+  return client;
+}
+
+function leave() {
+  clearTimeout(closing);
+  client?.close();
+  client = null;
+}
+
+async function press() {
+  if (recording) return recording.stop();
+  hide("error");
+  $("record").disabled = true;
+  forgetTraffic();
+  try {
+    const heard = [];
+    recording = await record((block) => {
+      heard.push(...thinned(block));
+      drawWave($("wave"), Float32Array.from(heard));
+    });
+    pressed(true);
+    say("Listening … say one word.");
+    const preparing = ready();
+    preparing.catch(() => {}); // said below, when it is waited for
+    const { samples, rate } = await recording.ended;
+    const ended = performance.now();
+    pressed(false);
+    await answer(samples, rate, preparing, ended);
+  } catch (error) {
+    leave();
+    complain(error);
+  } finally {
+    recording = null;
+    pressed(false);
+    $("record").disabled = offer === null;
+  }
+}
+
+async function answer(samples, rate, preparing, ended) {
+  $("record").disabled = true;
+  const spoken = said(samples, rate, longest());
+  if (spoken === null) {
+    await preparing;
+    keepAWhile();
+    throw new Error("Nothing was heard. Check that the microphone is on, and speak a little louder.");
+  }
+  const clip = await resampled(spoken, rate, modelRate());
+  drawWave($("wave"), clip);
+  label("wave", `Waveform of ${(clip.length / modelRate()).toFixed(2)} seconds`);
+  say("Asking, without telling …");
+  const asking = await preparing;
+  const word = await asking.recognize(clip, modelRate());
+  const total = performance.now() - ended;
+  showWord(word, total);
+  showTraffic();
+  const rows = asRows(asking.features(clip, modelRate()));
+  drawFeatures($("features"), rows);
+  label("features", `Features: ${rows.length} frames of ${rows[0]?.length ?? 0} numbers`);
+  keepAWhile();
+  const detail = { ...word, totalMs: total, samples: clip, rate: modelRate(), traffic: summed() };
+  document.dispatchEvent(new CustomEvent("word", { detail }));
+}
+
+function showWord(word, total) {
+  $("word").textContent = word.value ?? "none of its words";
+  $("total").textContent = `${Math.round(total)} ms`;
+  $("work").textContent = `${Math.round(word.workMs)} ms`;
+  $("up").textContent = size(word.bytesUp);
+  $("down").textContent = size(word.bytesDown);
+  $("rounds").textContent = word.rounds.toLocaleString("en");
+  $("answer").hidden = false;
+  say("Only this page knows the word. Press the button for another one.");
+  showLeft(client.queriesLeft);
+}
+
+function showLeft(left) {
+  $("left").textContent = left === null ? "as many as you like" : left.toLocaleString("en");
+}
+
+/** What passed for this word: direction, kind, messages and bytes, over all connections. */
+function summed() {
+  const sums = new Map();
+  for (const direction of ["sent", "received"]) {
+    for (const kinds of traffic[direction].values()) {
+      for (const [kind, { messages, bytes }] of kinds) {
+        const sum = sums.get(`${direction} ${kind}`) ?? { direction, kind, messages: 0, bytes: 0 };
+        sums.set(`${direction} ${kind}`, { direction, kind, messages: sum.messages + messages, bytes: sum.bytes + bytes });
+      }
+    }
+  }
+  return [...sums.values()];
+}
+
+function showTraffic() {
+  drawing = 0;
+  const rows = summed().map(({ direction, kind, messages, bytes }) =>
+    row(direction, direction === "sent" ? "→" : "←", KINDS[kind] ?? `kind ${kind}`, messages, bytes),
+  );
+  $("kinds").replaceChildren(...rows);
+  label("bytes", "Bytes that were sent: they look like noise, and are");
+}
+
+function row(direction, arrow, name, messages, bytes) {
+  const line = document.createElement("tr");
+  const way = document.createElement("span");
+  way.className = "way";
+  way.textContent = arrow;
+  way.setAttribute("role", "img");
+  way.setAttribute("aria-label", direction === "sent" ? "sent:" : "received:");
+  const first = document.createElement("td");
+  first.append(way, name);
+  const others = [messages.toLocaleString("en"), size(bytes)].map((text) => {
+    const cell = document.createElement("td");
+    cell.textContent = text;
+    return cell;
+  });
+  line.append(first, ...others);
+  return line;
+}
+
+function forgetTraffic() {
+  for (const tally of [...traffic.sent.keys(), ...traffic.received.keys()]) tally.kinds = new Map();
+  traffic = { sent: new Map(), received: new Map() };
+  tape.clear();
+}
+
+function keepAWhile() {
+  clearTimeout(closing);
+  closing = setTimeout(leave, KEPT_MS);
+}
+
+function modelRate() {
+  return offer.terms.mfcc.sample_rate;
+}
+
+/** Seconds that fill the frames of the model; one that hears an utterance as a whole takes any. */
+function longest() {
+  const { mfcc, shape, statistics } = offer.terms;
+  return statistics ? Infinity : mfcc.window_s + (shape.frames - 1) * mfcc.hop_s;
+}
+
+function asRows(features) {
+  return Array.from(features, (row) => Array.from(row));
+}
+
+function thinned(block) {
+  const out = [];
+  for (let at = 0; at < block.length; at += 16) out.push(block[at]);
+  return out;
+}
+
+function pressed(is) {
+  $("record").setAttribute("aria-pressed", String(is));
+  $("record-text").textContent = is ? "Stop" : "Record a word";
+  if (is) $("record").disabled = false;
+}
+
+function size(bytes) {
+  return bytes < 1e4 ? `${bytes.toLocaleString("en")} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(0)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+function say(text) {
+  $("status").textContent = text;
+}
+
+function label(id, text) {
+  $(id).setAttribute("aria-label", text);
+}
+
+function hide(id) {
+  $(id).hidden = true;
+}
+
+function complain(error) {
+  $("error").textContent = error instanceof Error && error.message ? error.message : String(error);
+  $("error").hidden = false;
+  say(offer === null ? "Reload the page to try again." : "Press the button to try again.");
+}
+
+$("record").addEventListener("click", () => void press());
+$("models").addEventListener("change", (event) => {
+  $("record").disabled = true;
+  hide("error");
+  choose(event.target.value).catch(complain);
+});
+addEventListener("pagehide", leave);
+begin().catch(complain);

@@ -1,0 +1,97 @@
+"""Mutants of heads on embeddings, of who is told, and of the second stage."""
+
+from tests.mutants.mutant import mutant
+
+EXPORT, WATCH, HEADS = "service/export.py", "protocols/words/watch.py", "service/client/heads.py"
+WAKE, BRIDGE = "service/client/wake.py", "service/client/wyoming_bridge.py"
+TESTS, WAKE_TESTS, WATCH_TESTS = (
+    "tests/service/test_heads.py",
+    "tests/service/test_wake.py",
+    "tests/protocols/test_watch.py",
+)
+
+HEADS_MUTANTS = [
+    mutant(
+        "heads: reject ignored",
+        "speech that is none of the words is taken for one, more often than was calibrated",
+        f"{TESTS}::test_exported_heads_score_as_the_module",
+        (EXPORT, "columns[-1, -1] += float(head.reject)", "columns[-1, -1] += 0.0"),
+    ),
+    mutant(
+        "heads: vectors beyond the radius",
+        "a loud voice is told another word than in the clear",
+        f"{TESTS}::test_words_of_many_vectors_are_those_of_the_clear",
+        (
+            EXPORT,
+            "replace(found.shape, radius=head.radius)",
+            "replace(found.shape, radius=4 * head.radius, limit=50.0)",
+        ),
+    ),
+    mutant(
+        "heads: the outcome told to the client",
+        "a client learns what the server alone was to learn",
+        WATCH_TESTS,
+        (WATCH, "opened = open_bits_to(engine, Side.FIRST,", "opened = open_bits_to(engine, Side.SECOND,"),
+    ),
+    mutant(
+        "heads: every comparison told",
+        "a server learns of all words how they compare",
+        WATCH_TESTS,
+        (
+            WATCH,
+            "    bits = (place[:, None] >> np.arange(shape.answer_bits)) & 1\n",
+            "    bits = (place[:, None] >> np.arange(shape.answer_bits)) & 1\n"
+            "    open_bits_to(engine, Side.FIRST, won.astype(np.uint8))\n",
+        ),
+    ),
+    mutant(
+        "heads: told without consent",
+        "a server learns the words of a client that did not agree",
+        f"{TESTS}::test_nothing_is_asked_without_consent",
+        (HEADS, "        if self._terms.outcome != client.outcome:\n", "        if not self._terms.outcome:\n"),
+    ),
+    mutant(
+        "heads: outcomes that others read",
+        "whoever has an account on the server's machine reads what was said",
+        f"{TESTS}::test_the_server_alone_learns_the_word_where_both_agreed",
+        ("service/server/stores.py", "os.O_APPEND, 0o600)", "os.O_APPEND, 0o644)"),
+    ),
+    mutant(
+        "heads: quiet windows left out",
+        "a server that is not asked knows that nobody speaks",
+        f"{TESTS}::test_what_is_said_does_not_show_while_listening",
+        (
+            HEADS,
+            "        for vector in self._live.feed(samples):\n",
+            "        for vector in self._live.feed(samples) if samples.any() else ():\n",
+        ),
+    ),
+    mutant(
+        "heads: a second stage that rests after a word",
+        "a server reads from when it is asked whether it was the word",
+        f"{WAKE_TESTS}::test_when_it_asks_does_not_depend_on_what_was_answered",
+        (
+            WAKE,
+            "        spent = answer.seconds",
+            "        self._rests += WAKE_RATE * (answer.value is not None)\n        spent = answer.seconds",
+        ),
+    ),
+    mutant(
+        "heads: no first stage",
+        "a server is asked about all that is said at home",
+        f"{WAKE_TESTS}::test_nothing_is_asked_where_nothing_fires",
+        (WAKE, "fires = self._first.hears(step) and", "fires = self._first.hears(step) or"),
+    ),
+    mutant(
+        "heads: payloads of any length",
+        "whoever connects over Wyoming fills the memory",
+        f"{WAKE_TESTS}::test_events_that_cannot_be_are_refused",
+        (BRIDGE, "or not 0 <= given <= most:", "or not 0 <= given:"),
+    ),
+    mutant(
+        "heads: Wyoming for everybody",
+        "sound that is not encrypted is taken from other machines",
+        f"{WAKE_TESTS}::test_commands_that_cannot_be_met_say_why",
+        (BRIDGE, "if not (self.address.is_loopback or anyone):", "if self.address.port < 0:"),
+    ),
+]  # fmt: skip
