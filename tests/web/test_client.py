@@ -11,25 +11,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ppspeech.audio import Cepstra, in_usual_range
-from ppspeech.audio.sound import resampled
+from ppspeech import serve
 from ppspeech.audio.voices import Espeak, Prompt
 from ppspeech.bundle import Bundle
-from ppspeech.network import Address, Capacity, Server, in_background
+from ppspeech.network import Address, Capacity, Server, in_background, make_certificate
 from ppspeech.service import Deployment, ServiceFiles, build_services, connect
+from ppspeech.service.client.words import FrontEnd
 from ppspeech.service.server import Choices
 from tests.service.conftest import QUICK
-from tests.service.voices import FAR, FULL, HMM, LIVE, MIXTURES, WHOLE, released
+from tests.service.voices import CLASSES, FAR, FULL, HMM, LIVE, MIXTURES, WHOLE, released
 from tests.web.conftest import PAGE, WEB, run_node
 from tests.web.relay import relayed
 
-ESPEAK_RATE, SURE = 22_050, 1.0
+ESPEAK_RATE, SURE = 22_050, 0.2
 
 MODELS = {
     "whole": (HMM, WHOLE, {}),
     "far": (HMM, FAR, {"operation": "viterbi", "reject": True}),
     "live": (MIXTURES, LIVE, {"bits": 30}),
     "full": (FULL, WHOLE, {"operation": "viterbi", "frames": 70}),
+    "classes": (CLASSES, WHOLE, {}),
 }
 """Kinds of front ends and of shapes, small."""
 
@@ -64,10 +65,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         yield port
 
 
-def asked(node: str, port: int, sounds: list[Any], rate: int, **options: Any) -> list[dict[str, Any]]:
-    """What the built client answers."""
+def asked(node: str, port: int | str, sounds: list[Any], rate: int, **options: Any) -> list[dict[str, Any]]:
+    """What the built client answers, asked over plain TCP, or over a WebSocket to an address."""
     spelled = [{"samples": base64.b64encode(np.float32(each).tobytes()).decode(), "rate": rate} for each in sounds]
-    given = {"client": str(PAGE / "client.js"), "port": port, "options": options, "clips": spelled}
+    where = {"address": port} if isinstance(port, str) else {"port": port}
+    given = {"client": str(PAGE / "client.js"), **where, "options": options, "clips": spelled}
     found: list[dict[str, Any]] = json.loads(run_node(node, str(WEB / "test" / "speak.mjs"), given=given))
     return found
 
@@ -78,12 +80,11 @@ def test_words_are_those_of_python(name: str, node: str, clips: list[Any], tmp_p
         heard = [bundle.recognize(clip, ESPEAK_RATE) for clip in clips]
         with connect(f"127.0.0.1:{port}", insecure=True, limits=QUICK) as client:
             expected = [answer.value for answer in client.recognize_all(clips, ESPEAK_RATE, "frames")]
+            front_end = FrontEnd(client.offer.terms)
         found = asked(node, port, clips, ESPEAK_RATE)
-    mfcc = MODELS[name][1]
     for clip, mine, theirs, clear in zip(clips, found, expected, heard, strict=True):
         assert "error" not in mine, mine
-        frame = in_usual_range(Cepstra(mfcc)(resampled(clip, ESPEAK_RATE, mfcc.sample_rate)), mfcc)[0]
-        np.testing.assert_allclose(mine["features"], frame, atol=1e-4)
+        np.testing.assert_allclose(mine["features"], front_end.frames(clip, ESPEAK_RATE)[0], atol=1e-4)
         if theirs is not None and clear.margin > SURE:
             assert mine["value"] == theirs == clear.value
     assert sum(each.margin > SURE for each in heard) >= 2
@@ -117,6 +118,22 @@ def test_nothing_is_sent_for_sound_that_cannot_be_used(node: str, clips: list[An
         assert answer["error"].startswith("AudioError")
         assert reason in answer["error"]
     assert len(relay.connections) == 1, "what is offered is asked, and nothing else"
+
+
+def test_a_word_over_a_websocket(packages: str, clips: list[Any], tmp_path: Path) -> None:
+    """The same client through the door for pages, over TLS."""
+    bundle = released(tmp_path / "words", seed=3)
+    make_certificate(tmp_path / "certificate.pem", tmp_path / "key.pem")
+    own = {"certificate": tmp_path / "certificate.pem", "key": tmp_path / "key.pem", "words": Deployment(frames=40)}
+    with serve(bundle, web="127.0.0.1:0", **own) as server:
+        assert server.web is not None
+        address = server.web.replace("https://", "wss://") + "ws"
+        found = asked(packages, address, clips[:2], ESPEAK_RATE)
+    heard = [bundle.recognize(clip, ESPEAK_RATE) for clip in clips[:2]]
+    assert max(each.margin for each in heard) > SURE
+    for mine, clear in zip(found, heard, strict=True):
+        assert "error" not in mine, mine
+        assert mine["value"] == clear.value or clear.margin < SURE
 
 
 CHEATS = {
