@@ -43,6 +43,7 @@ test-slow: setup  ## the slow experiments
 
 mutants: setup  ## whether the tests notice each of some fifty security mutants; takes its time
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants
+	@test ! -d web/node_modules || (cd web && npm run mutants)
 
 fuzz: setup  ## coverage-guided inputs into every door by which bytes of others come in; takes its time
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz

@@ -38,7 +38,10 @@ class Direction:
             kind, length = HEADER.unpack_from(self._waiting)[2], HEADER.unpack_from(self._waiting)[5]
             if len(self._waiting) < HEADER.size + length:
                 break
-            frame, self._waiting = bytearray(self._waiting[: HEADER.size + length]), self._waiting[HEADER.size + length :]
+            frame, self._waiting = (
+                bytearray(self._waiting[: HEADER.size + length]),
+                self._waiting[HEADER.size + length :],
+            )
             if self.alter and kind == self.alter[0]:
                 frame[self.alter[1] + (HEADER.size if self.alter[1] >= 0 else 0)] ^= 2
                 self.alter = None

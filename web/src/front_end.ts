@@ -73,7 +73,7 @@ export class FrontEnd {
   private loud(samples: Float64Array): number[] {
     const window = windowLength(this.config);
     const energy = this.starts(samples).map((start) => samples.subarray(start, start + window).reduce((sum, x) => sum + x * x, 0));
-    const least = Math.max(...energy) * 10 ** (-this.config.vad_db! / 10);
+    const least = energy.reduce((a, b) => Math.max(a, b)) * 10 ** (-this.config.vad_db! / 10);
     const near = this.config.vad_hangover;
     return energy.map((_, t) => t).filter((t) => energy.slice(Math.max(0, t - near), t + near + 1).some((e) => e >= least));
   }

@@ -116,7 +116,7 @@ export class LatticeKey {
 }
 
 /** Uniform in -1, 0, 1: bytes below 255 mod 3. */
-function drawnTernary(random: Random): Int8Array {
+export function drawnTernary(random: Random): Int8Array {
   const found = new Int8Array(N);
   for (let count = 0; count < N; ) {
     for (const byte of drawn(random, N)) if (byte < 255 && count < N) found[count++] = (byte % 3) - 1;
@@ -124,7 +124,7 @@ function drawnTernary(random: Random): Int8Array {
   return found;
 }
 
-function drawnErrors(kernel: Kernel, random: Random): Int8Array {
+export function drawnErrors(kernel: Kernel, random: Random): Int8Array {
   return kernel.aside(() => {
     const out = kernel.take(N);
     kernel.run.makeErrors(kernel.put(drawn(random, 8 * N)), out);

@@ -13,6 +13,7 @@ export type Shape = {
 };
 
 const MOST = { frames: 3000, dimensions: 200, words: 1000, states: 1000, components: 256, label_bytes: 252 };
+const MOST_LINEAR = 6144; // dimensions of vectors that are scored linearly
 const DOUBLES = ["limit", "radius"];
 const RAREST = 100; // nats of the rarest move
 const APART = 16; // nats between what no path has reached and any path
@@ -24,7 +25,8 @@ export function readShape(plain: unknown): Shape {
     "frames", "dimensions", "terms", "words", "states", "ends", "components", "moves", "starts", "operation", "reject",
     "label_bytes", "bits", "fraction", "limit", "radius", "floor", "reach",
   ]);
-  const size = (name: keyof typeof MOST) => read.whole(given[name], name, 1, MOST[name]);
+  const most = given.terms === "linear" ? { ...MOST, dimensions: MOST_LINEAR } : MOST;
+  const size = (name: keyof typeof MOST) => read.whole(given[name], name, 1, most[name]);
   const shape: Shape = {
     frames: size("frames"), dimensions: size("dimensions"), terms: read.oneOf(given.terms, "terms", ["full", "diagonal", "linear"]),
     words: size("words"), states: size("states"), ends: [], components: size("components"), moves: [], starts: [],

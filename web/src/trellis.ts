@@ -26,7 +26,7 @@ export function planTrellis(shape: Shape, ahead: number): Plan {
   const { nodes, interval, ready, entries } = ahead === 1 ? planned(shape) : plannedAhead(shape, ahead);
   const reached = reach(nodes, entries, shape.frames);
   const slots: Slot[] = [];
-  const last = interval * Math.floor((shape.frames - 1) / ahead) + Math.max(...ready);
+  const last = interval * Math.floor((shape.frames - 1) / ahead) + ready.reduce((a, b) => Math.max(a, b));
   for (let slot = 0; slot <= last; slot++) {
     const [joins, passes]: [Join[], Pass[]] = [[], []];
     nodes.forEach(({ operands }, node) => {
@@ -113,7 +113,7 @@ function planned(shape: Shape): Timed {
     }
     nodes[vertex] = { vertex, operands: heap.map((each) => each.operand) };
   });
-  const low = Math.min(0, ...at);
+  const low = at.reduce((a, b) => Math.min(a, b), 0);
   return { nodes, interval, ready: at.map((time) => time - low), entries: startsOf(shape) };
 }
 
@@ -163,8 +163,9 @@ function plannedAhead(shape: Shape, ahead: number): Timed {
 /** Whether a path can be in a node at a frame. */
 function reach(nodes: Node[], entries: number[], frames: number): boolean[][] {
   const reached: boolean[][] = [];
+  const begins = new Set(entries);
   for (let frame = 0; frame < frames; frame++) {
-    const row = nodes.map((_, node) => frame === 0 && entries.includes(node));
+    const row = nodes.map((_, node) => frame === 0 && begins.has(node));
     reached.push(row);
     for (let changed = true; changed; ) {
       changed = false;
