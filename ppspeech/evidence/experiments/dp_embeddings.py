@@ -33,7 +33,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import Frames
 from ppspeech.audio.embeddings import EmbeddingConfig, Pooling, VoiceEmbedding
-from ppspeech.data import Corpus, FeatureStore, SyntheticCorpus, load_corpus, numbered, read_rows
+from ppspeech.data import Corpus, FeatureStore, SyntheticCorpus, load_corpus, numbered, read_rows, scale_corpus
 from ppspeech.data.corpora import DIGIT_WORDS
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.experiments.dp_emotions import all_alike, said_of, whitened
@@ -43,7 +43,6 @@ from ppspeech.models import EmbeddingHead
 from ppspeech.privacy.mechanisms import StatisticsRelease
 from ppspeech.progress import track
 from ppspeech.training import WordPrivacy, fit_head
-from ppspeech.training.embedded import public_vectors
 from ppspeech.training.private import maximize_hmm_
 
 Unit = Literal["utterance", "speaker"]
@@ -168,7 +167,7 @@ def wake_words() -> Task:
     for each in range(len(names)):
         place[classes == each] = torch.arange(int((classes == each).sum()))
     vectors, public = (torch.cat(FeatureStore(SPEECH).load(part.utterances)) for part in (corpus, spoken))
-    scale = torch.from_numpy(public_vectors(SPEECH)).float()
+    scale = torch.cat(FeatureStore(SPEECH).load(scale_corpus(RATE).utterances))
     return Task("wakewords", vectors, classes, number, place % FOLDS, ("utterance",), scale, (public, said), "files")
 
 

@@ -33,8 +33,7 @@ class Calibration:
         hours: of speech that was heard, none of which trained the head.
         alarms: in it, at this threshold.
         extrapolated: whether so little was heard that the threshold is where the rate would be if the highest margins
-            fall off exponentially, as they do among the highest tenth: then the rate was not shown. (With the built-in
-            voices, where ten minutes were heard for one alarm an hour, another hour had none to six, 1.4 on average.)
+            fall off exponentially, as they do among the highest tenth: then the rate was not shown.
     """
 
     reject: float
