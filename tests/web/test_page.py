@@ -11,7 +11,7 @@ from ppspeech.network import Address, Server, Service, WebDoor, WebFile, in_back
 from ppspeech.protocols import Kind
 from ppspeech.service.page import page_files
 from tests.service.voices import RATE, voice
-from tests.web.browser import browser, needs_browser, write_wave
+from tests.web.browser import browser, needs_browser, new_page, write_wave
 
 pytestmark = [needs_browser, pytest.mark.timeout(300)]
 
@@ -58,7 +58,7 @@ def watch(page: Any) -> list[str]:
 
 def test_it_says_who_it_is_before_the_first_word_and_then_hears_one(opened: Any) -> None:
     with page_server() as address:
-        page = opened.new_page()
+        page = new_page(opened)
         complaints = watch(page)
         page.goto(address)
         page.wait_for_selector("#record:enabled")
@@ -87,7 +87,7 @@ def test_it_says_who_it_is_before_the_first_word_and_then_hears_one(opened: Any)
 
 def test_nothing_comes_from_elsewhere_and_no_script_is_let_in(opened: Any) -> None:
     with page_server() as address:
-        page = opened.new_page()
+        page = new_page(opened)
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.goto(address)
@@ -108,7 +108,7 @@ def test_it_complains_in_words(opened: Any) -> None:
     broken = b'export async function connect() { throw new Error("The server is not there."); }'
     for client, words in ((None, "did not come from the server"), (broken, "The server is not there.")):
         with page_server(client) as address:
-            page = opened.new_page()
+            page = new_page(opened)
             page.goto(address)
             page.wait_for_selector("#error:visible")
             assert words in page.inner_text("#error")
@@ -118,7 +118,7 @@ def test_it_complains_in_words(opened: Any) -> None:
 
 def test_a_page_of_another_host_is_not_let_in(opened: Any) -> None:
     with page_server() as address, page_server() as other:
-        page = opened.new_page()
+        page = new_page(opened)
         page.goto(address)
         ask = """(url) => new Promise((done) => {
             const socket = new WebSocket(url, "ppspeech.1");
@@ -135,7 +135,7 @@ def test_silence_is_said_to_be_silence(opened: Any, microphone: Path) -> None:
     before = microphone.read_bytes()
     write_wave(microphone, [0.0], RATE)
     with page_server() as address:
-        page = opened.new_page()
+        page = new_page(opened)
         page.goto(address)
         page.click("#record:enabled")
         page.wait_for_selector("#record[aria-pressed=true]")

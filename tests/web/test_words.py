@@ -12,7 +12,7 @@ from ppspeech.bundle import Bundle
 from ppspeech.protocols import Kind
 from ppspeech.service import Deployment, Serving
 from tests.service.voices import RATE, released, voice
-from tests.web.browser import ASK, browser, needs_browser, write_wave
+from tests.web.browser import ASK, browser, needs_browser, new_page, write_wave
 
 pytestmark = [needs_browser, pytest.mark.timeout(600)]
 
@@ -40,7 +40,7 @@ def microphone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def page(server: Serving, microphone: Path) -> Iterator[Any]:
     write_wave(microphone, voice(0), RATE)
     with browser(microphone) as opened:
-        page = opened.new_context(ignore_https_errors=True).new_page()  # as somebody does who has compared the pin
+        page = new_page(opened)
         page.goto(server.web)
         page.wait_for_selector("#record:enabled")
         yield page
@@ -74,6 +74,7 @@ def test_words_are_those_in_the_clear(page: Any, server: Serving, bundle: Bundle
 
 def test_a_page_that_is_closed_while_it_asks_leaves_the_server_in_order(page: Any, server: Serving) -> None:
     other = page.context.new_page()
+    other.set_default_timeout(200_000)
     other.goto(server.web)
     other.wait_for_selector("#record:enabled")
     other.click("#record")

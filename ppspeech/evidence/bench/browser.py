@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ppspeech.bundle import Bundle
     from ppspeech.data import Utterance
 
+PATIENCE = 200  # seconds
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
@@ -79,7 +80,7 @@ def run(quick: bool) -> list[Figure]:
         microphone = Path(folder, "said.wav")
         write_wave(microphone, *clips[0])
         with serve(bundle, web="127.0.0.1:0", budget=None) as server, browser(microphone) as opened:
-            page = opened.new_context(ignore_https_errors=True).new_page()
+            page = new_page(opened)
             page.goto(server.web)
             page.wait_for_selector("#record:enabled")
             transform = page.evaluate(TRANSFORM, 200 if quick else 1000)
@@ -111,6 +112,13 @@ def browser(microphone: Path) -> Iterator[Any]:
             yield opened
         finally:
             opened.close()
+
+
+def new_page(opened: Any) -> Any:
+    """A page as of somebody who has compared the pin, on a machine that may have other things to do."""
+    page = opened.new_context(ignore_https_errors=True).new_page()
+    page.set_default_timeout(1000 * PATIENCE)
+    return page
 
 
 def write_wave(path: Path, samples: Any, rate: int) -> None:
