@@ -41,7 +41,7 @@ export type Word = {
   offlineMs: number;
   /** From the features to the word. */
   onlineMs: number;
-  /** Of both, what this client computed; the rest was waited for the server. */
+  /** What this client computed: features, and of both the above what was not waited for the server. */
   workMs: number;
   bytesUp: number;
   bytesDown: number;
@@ -125,9 +125,11 @@ export class Client {
   /** The word of one utterance: samples of one channel in [-1, 1], and their rate in Hz. Nothing of it is sent openly. */
   recognize(samples: Samples, rate: number): Promise<Word> {
     return this.alone(async () => {
+      const began = performance.now();
       const rows = this.frontEnd.frames(samples, rate); // refuse before anything is sent
       const { shape } = this.offer.terms;
       const monomials = paddedMonomials(shape, rows);
+      const heardMs = performance.now() - began;
       const session = await this.ready();
       const [before, offline] = [session.meter, this.offline];
       const label = await session.finish(this.question, monomials, rows.length - shortest(shape));
@@ -139,7 +141,7 @@ export class Client {
       const onlineMs = after.ms - before.ms;
       return {
         value, offlineMs: offline.ms, onlineMs,
-        workMs: offline.ms - offline.waited + onlineMs - (after.waited - before.waited),
+        workMs: heardMs + offline.ms - offline.waited + onlineMs - (after.waited - before.waited),
         bytesUp: offline.bytesUp + after.bytesUp - before.bytesUp,
         bytesDown: offline.bytesDown + after.bytesDown - before.bytesDown,
         rounds: offline.rounds + after.rounds - before.rounds,
