@@ -35,7 +35,6 @@ def made() -> Iterator[str]:
     sys.path.remove(str(DOCS))
 
 
-@pytest.mark.timeout(300)
 def test_it_builds_without_a_warning(site: tuple[Path, int, list[str]]) -> None:
     _, pages, warnings = site
     assert not warnings, "\n".join(warnings)

@@ -137,7 +137,6 @@ def who_sees_what(folders: dict[str, Path]) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.timeout(300)
 def test_every_listed_protocol_runs(tmp_path: Path) -> None:
     plan: list[Any] = [commands_of(name, row, tmp_path / name) for name, row in rows().items()]
     (tmp_path / "plan.json").write_text(json.dumps(plan))

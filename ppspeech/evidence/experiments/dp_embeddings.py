@@ -19,7 +19,7 @@ say the six words, for genders one of LibriSpeech, and for the others none, an u
 mean over classes of the share that is recognized: guessing, and one answer to all, are right 1/k of the time. A model
 whose commonest answer is 95 % of its answers or more has `collapsed`; the share of such models is a figure of its own.
 
-Needs the corpora wakewords, emodb, audiomnist and librispeech, and both embeddings; --quick takes about two minutes.
+Needs the corpora wakewords, emodb, audiomnist and librispeech, and both embeddings; --quick takes about 2 min.
 """
 
 from collections.abc import Mapping

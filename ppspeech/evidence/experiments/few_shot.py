@@ -8,7 +8,7 @@ clips.
 
 Intervals are over people, each with the mean of all draws in which they were recognized.
 
-Needs the corpus audiomnist and the extra `embeddings`; --quick takes about a minute.
+Needs the corpus audiomnist and the extra `embeddings`; --quick takes about 1 min.
 """
 
 import math

@@ -18,7 +18,7 @@ people who are not counted; and the lowest with at most one alarm an hour in wha
 the name `miss_at_1fa` was decided when the first had one alarm in the 22 minutes, which is more. That more background
 to train on, also of the built-in voices, is no better was looked at here.
 
-Needs the corpora wakewords and librispeech, and the extra `embeddings`; --quick takes about a minute.
+Needs the corpora wakewords and librispeech, and the extra `embeddings`; --quick takes about 1 min.
 """
 
 from collections.abc import Sequence
