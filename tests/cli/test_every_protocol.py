@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ppspeech.network import Address, make_certificate
 from ppspeech.network.group.file import Group, Member
 from ppspeech.network.tls.listener import listen
