@@ -198,11 +198,13 @@ def attack(
     `ppspeech filter attack filtered --attacker plda --clips 1 --clips 10 --json`,
     `ppspeech filter attack changed_voices --attacker voice_tuned`, `ppspeech filter attack audiomnist`
     """
+    from ppspeech.data import corpus_names
     from ppspeech.figures import show_figures
     from ppspeech.filters import read_filtered
     from ppspeech.filters.attack import CLIPS, judge_samples, plot_clips, sound_samples
 
-    if folder.is_dir() and ((folder / "filtering.json").exists() or not (folder / "manifest.csv").exists()):
+    is_corpus = (folder / "manifest.csv").exists() or str(folder) in corpus_names()
+    if (folder / "filtering.json").exists() or not is_corpus:
         samples = read_filtered(folder, private)
     else:
         samples = sound_samples(str(folder))

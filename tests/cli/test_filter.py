@@ -163,7 +163,7 @@ def test_changed_sound_is_attacked_as_it_is() -> None:
     assert figures["filter.attack.voice_3"] > 0.7  # 1/4 is chance
     assert figures["filter.attack.task"] > 0.7
     assert "is sound" in run("attack", folder, "--private", folder / "whose.csv", code=2)
-    assert "no corpus called" in run("attack", folder / "nothing", code=2)
+    assert "no statement" in run("attack", folder / "nothing", code=2)
 
 
 @pytest.fixture(scope="module")

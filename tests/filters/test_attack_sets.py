@@ -19,6 +19,7 @@ from ppspeech.filters.attack.attackers import (
     SET_ATTACKERS,
     SPEECH_ATTACKERS,
     VECTOR_ATTACKERS,
+    VOICE_ATTACKERS,
     Clips,
 )
 from ppspeech.filters.attack.attackers.gaussians import ledoit_wolf
@@ -45,7 +46,7 @@ def attacked(name: str, clips: tuple[int, ...] = (1, 10), **differences: float) 
 
 
 def test_the_order_of_attackers_leaves_nobody_out() -> None:
-    every = {*VECTOR_ATTACKERS, *CLIP_ATTACKERS, *SET_ATTACKERS, *SPEECH_ATTACKERS}
+    every = {*VECTOR_ATTACKERS, *CLIP_ATTACKERS, *SET_ATTACKERS, *SPEECH_ATTACKERS, *VOICE_ATTACKERS}
     assert sorted(ORDER) == sorted(every)
     assert set(LEAST) == set(attacker_names(speech=False))
 
