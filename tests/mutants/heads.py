@@ -12,6 +12,12 @@ TESTS, WAKE_TESTS, WATCH_TESTS = (
 
 HEADS_MUTANTS = [
     mutant(
+        "heads: who spoke asked after words alone",
+        "a server of voices learns that a wake word was there: it is asked only then",
+        f"{WAKE_TESTS}::test_who_spoke_is_asked_whatever_the_word_was",
+        (WAKE, "self._speaker()\n", "None if answer.value is None else self._speaker()\n"),
+    ),
+    mutant(
         "heads: reject ignored",
         "speech that is none of the words is taken for one, more often than was calibrated",
         f"{TESTS}::test_exported_heads_score_as_the_module",

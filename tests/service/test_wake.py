@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ from typer.testing import CliRunner
 from ppspeech.audio import Samples
 from ppspeech.bundle import Bundle
 from ppspeech.cli.app import app
-from ppspeech.errors import ModelError, PeerGoneError, PpspeechError
+from ppspeech.errors import AudioError, ModelError, PeerGoneError, PpspeechError
 from ppspeech.network import Address
-from ppspeech.service import Bridge, HeadStage, SpeechStage, Wake
+from ppspeech.service import Bridge, HeadStage, SpeakerDeployment, SpeechStage, Wake, connect_through
 from ppspeech.service.client import wyoming_bridge
 from ppspeech.service.client.wake import CHECKED_S, REST_S, SETTLE_S, STEP
 from ppspeech.service.client.wyoming_bridge import (
@@ -30,6 +31,7 @@ from ppspeech.service.client.wyoming_bridge import (
     EventReader,
     samples_of,
 )
+from tests.bundle.test_voices import bundle, others
 from tests.service.conftest import Running, serving
 from tests.service.heads import RATE, WINDOW, WORDS, released, said, scene
 
@@ -42,6 +44,9 @@ with warnings.catch_warnings():
     from wyoming.info import Describe, Info
     from wyoming.ping import Ping, Pong
     from wyoming.wake import Detect, Detection, NotDetected
+
+
+__all__ = ["bundle", "others"]  # fixtures
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +71,26 @@ class Says:
         self.asked.append(sound)
         word = self.words[(len(self.asked) - 1) % len(self.words)]
         return type("Told", (), {"value": word, "seconds": 0.0, "offline_seconds": 0.0, "bytes_up": 1, "bytes_down": 1})
+
+
+@dataclass
+class Knows:
+    """A client of voices that is asked who spoke."""
+
+    name: str | None = "ann"
+    names: str = "client"
+    asked: list[Samples] = field(default_factory=list)
+
+    @property
+    def offer(self) -> Any:
+        return SimpleNamespace(name="voices", terms=SimpleNamespace(identifies=True, names=self.names))
+
+    def identify(self, sounds: Sequence[Samples], rate: int) -> Any:
+        assert rate == RATE
+        if self.name is None:
+            raise AudioError("too little")
+        self.asked += sounds
+        return SimpleNamespace(value=self.name)
 
 
 class At:
@@ -96,6 +121,19 @@ def test_each_firing_is_one_question_about_the_last_two_seconds() -> None:
     assert found.at == pytest.approx(asked_at / RATE, abs=1e-3)
     assert found.word == "yes"
     assert (client.asked[0] == NOISE[asked_at - round(CHECKED_S * RATE) : asked_at]).all()
+
+
+@pytest.mark.parametrize("word", ["yes", None])
+def test_who_spoke_is_asked_whatever_the_word_was(word: str | None) -> None:
+    client, who = Says([word]), Knows()
+    found = Wake(client, At(*range(10_000)), who).feed(NOISE)  # type: ignore[arg-type]
+    assert [each.speaker for each in found] == ["ann"] * len(client.asked)
+    assert len(found) > 1
+    assert all((one == other).all() for one, other in zip(client.asked, who.asked, strict=True))
+    (short,) = Wake(Says(["yes"]), At(80), Knows(None)).feed(NOISE)  # type: ignore[arg-type]
+    assert (short.word, short.speaker) == ("yes", None)
+    with pytest.raises(ModelError, match="names=client"):
+        Wake(client, At(), Knows(names="server"))  # type: ignore[arg-type]
 
 
 def test_nothing_is_asked_where_nothing_fires() -> None:
@@ -311,6 +349,22 @@ def test_wyoming_describes_and_detects(bridge: Address) -> None:
     assert [event.type for event in heard] == [NotDetected().event().type]
     (pong,) = converse(bridge, [Ping("hello").event()], lambda event: Pong.is_type(event.type))
     assert Pong.from_event(pong).text == "hello"
+
+
+def test_wyoming_names_who_spoke(tmp_path: Path, heads: dict[str, Bundle], bundle: Bundle) -> None:
+    deployment = SpeakerDeployment(places=2, threshold=-0.9, enrolls=True)
+    with serving(tmp_path, {"live": heads["live"], "voices": bundle}, frames=None, speakers=deployment) as running:
+        with connect_through(running.door(), bundle=bundle) as enrolling:
+            enrolling.enroll("ann", [scene("yes")], RATE)
+        made = Bridge(
+            "tcp://127.0.0.1:0",
+            lambda: running.connect("live"),
+            open_who=lambda: connect_through(running.door(), bundle=bundle),
+        )
+        with running_bridge(made) as address:
+            heard = converse(address, sound_events(scene("yes")), lambda event: Detection.is_type(event.type))
+    found = Detection.from_event(heard[-1])
+    assert (found.context, found.speaker) == ({"word": "yes"}, "ann")
 
 
 BAD = [

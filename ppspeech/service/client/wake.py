@@ -5,17 +5,20 @@ When it is asked depends on the first stage alone: one question for each time th
 and none for a fixed while after that, whatever the answers were. So the server learns when the device's own stage
 fired, and nothing else. The first stage runs here, in the clear: a public head with a low threshold, or speech
 detection.
+
+A server of voices may be asked as well who spoke. It is asked each time, whatever the word was, so that it does not
+learn the outcome either; what was said must be enough for a voice, or it is not asked.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
 from ppspeech.audio import Samples, one_channel
 from ppspeech.audio.embeddings import SpeechDetector
-from ppspeech.errors import ModelError, PeerGoneError
+from ppspeech.errors import AudioError, ModelError, PeerGoneError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -39,6 +42,8 @@ QUIET = 1e-4
 """What stands for a room before anything is heard, of full scale."""
 SPEECH, SILENCE = 0.5, 0.35
 LEAST_S, MOST_S = 0.15, 1.5
+
+Told = TypeVar("Told")
 
 
 class FirstStage(Protocol):
@@ -130,19 +135,26 @@ class Checked:
         word: None where the second stage says that it was none, and where the server alone is told.
         seconds: from asking to the answer.
         bytes: of the question and the answer, both ways.
+        speaker: who spoke, where that is asked; None for a stranger, and where too little was said for a voice.
     """
 
     at: float
     word: str | None
     seconds: float
     bytes: int
+    speaker: str | None = None
 
 
 class Wake:
-    """Feed it sound at 16 kHz as it comes; what the server was asked about comes back, with its word."""
+    """Feed it sound at 16 kHz as it comes; what the server was asked about comes back, with its word.
 
-    def __init__(self, client: "Client", first: FirstStage | None = None) -> None:
-        self._client = client
+    `who`: a client of enrolled voices, which is asked each time who spoke. Raises ModelError if it is not told names.
+    """
+
+    def __init__(self, client: "Client", first: FirstStage | None = None, who: "Client | None" = None) -> None:
+        if who is not None and not (who.offer.terms.identifies and who.offer.terms.names == "client"):
+            raise ModelError(f"{who.offer.name} does not tell its clients who speaks: serve it with names=client")
+        self._client, self._who = client, who
         self._first = first or SpeechStage()
         self.forget()
 
@@ -191,9 +203,24 @@ class Wake:
         return True
 
     def _check(self) -> Checked:
+        answer = _or_again(lambda: self._client.recognize(self._heard, WAKE_RATE))
+        spent, speaker = answer.seconds + answer.offline_seconds, self._speaker()
+        sent = answer.bytes_up + answer.bytes_down
+        return Checked(round(self._now / WAKE_RATE, 3), answer.value, spent, sent, speaker)
+
+    def _speaker(self) -> str | None:
+        who = self._who
+        if who is None:
+            return None
         try:
-            answer = self._client.recognize(self._heard, WAKE_RATE)
-        except PeerGoneError:  # sessions end after a while: another one is begun, once
-            answer = self._client.recognize(self._heard, WAKE_RATE)
-        spent = answer.seconds + answer.offline_seconds
-        return Checked(round(self._now / WAKE_RATE, 3), answer.value, spent, answer.bytes_up + answer.bytes_down)
+            return _or_again(lambda: who.identify([self._heard], WAKE_RATE)).value
+        except AudioError:  # too little was said
+            return None
+
+
+def _or_again(ask: Callable[[], Told]) -> Told:
+    """Sessions end after a while: another one is begun, once."""
+    try:
+        return ask()
+    except PeerGoneError:
+        return ask()

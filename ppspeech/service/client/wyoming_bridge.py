@@ -97,8 +97,15 @@ def samples_of(data: dict[str, Any], payload: bytes) -> Samples:
     return np.frombuffer(payload, "<i2").astype(np.float32) / np.float32(32_768)
 
 
+def make_usual(client: "Client", who: "Client | None") -> Wake:
+    """Speech is the first stage."""
+    return Wake(client, who=who)
+
+
 class Bridge:
     """A Wyoming server whose connections each have a client of their own.
+
+    `open_who`: opens a client of enrolled voices; a `detection` then names its speaker.
 
     Raises MissingPackageError without `wyoming`; PpspeechError for an address that others could reach, unless `anyone`
     may, and where the server alone learns the words.
@@ -108,8 +115,9 @@ class Bridge:
         self,
         uri: str,
         open_client: "Callable[[], Client]",
-        make_wake: "Callable[[Client], Wake]" = Wake,
+        make_wake: "Callable[[Client, Client | None], Wake]" = make_usual,
         *,
+        open_who: "Callable[[], Client] | None" = None,
         anyone: bool = False,
     ) -> None:
         self.library = _library()
@@ -122,12 +130,12 @@ class Bridge:
                 f"Wyoming is not encrypted, and others may reach {self.address}: listen at 127.0.0.1, or say --anyone "
                 "where the network is yours"
             )
-        self.open_client, self.make_wake = open_client, make_wake
+        self.open_client, self.make_wake, self.open_who = open_client, make_wake, open_who
         with open_client() as client:  # is it there, and who learns what?
             if client.outcome != "client":
                 raise PpspeechError("the server alone learns the words: there is nothing to tell over Wyoming")
             self.offer = client.offer
-        self._connections = 0
+        self._connections: set[asyncio.Task[None]] = set()
 
     async def run(self, is_ready: Callable[[Address], object]) -> None:
         """Answer until cancelled; `is_ready` is told the address. Raises PpspeechError if it cannot be listened at."""
@@ -137,14 +145,20 @@ class Bridge:
             raise PpspeechError(f"cannot listen at {self.address}: {error.strerror}") from None
         is_ready(Address(*server.sockets[0].getsockname()[:2]))
         async with server:
-            await server.serve_forever()
+            try:
+                await server.serve_forever()
+            finally:
+                for each in self._connections:
+                    each.cancel()
+                await asyncio.gather(*self._connections, return_exceptions=True)  # each closes its client
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, from its first byte to its last."""
-        conversation = Conversation(self)
-        self._connections += 1
+        conversation, own = Conversation(self), asyncio.current_task()
+        assert own is not None
+        self._connections.add(own)
         try:
-            if self._connections > MOST_CONNECTIONS:
+            if len(self._connections) > MOST_CONNECTIONS:
                 raise PpspeechError(f"{MOST_CONNECTIONS} are connected, and no more are answered at a time")
             while data := await reader.read(READ):
                 for event in conversation.events.feed(data):
@@ -156,9 +170,9 @@ class Bridge:
         except OSError:
             pass  # it is gone
         finally:
-            self._connections -= 1
             await asyncio.to_thread(conversation.close)
             writer.close()
+            self._connections.discard(own)
 
     async def _say(self, writer: asyncio.StreamWriter, said: Any) -> None:
         await self.library.async_write_event(said.event(), writer)
@@ -171,6 +185,7 @@ class Conversation:
         self.events = EventReader()
         self._bridge = bridge
         self._client: Client | None = None
+        self._who: Client | None = None
         self._wake: Wake | None = None
         self._words = 0
 
@@ -195,20 +210,26 @@ class Conversation:
 
     def close(self) -> None:
         """It has gone."""
-        if self._client is not None:
-            self._client.close()
+        for client in (self._client, self._who):
+            if client is not None:
+                client.close()
 
     def _begin(self) -> Wake:
         if self._client is None:
             self._client = self._bridge.open_client()
-        self._wake, self._words = self._bridge.make_wake(self._client), 0
+        if self._who is None and self._bridge.open_who is not None:
+            self._who = self._bridge.open_who()
+        self._wake, self._words = self._bridge.make_wake(self._client, self._who), 0
         return self._wake
 
     def _said(self, found: list[Checked]) -> list[Any]:
         kind, name = self._bridge.library.Detection, self._bridge.offer.name
         heard = [each for each in found if each.word is not None]
         self._words += len(heard)
-        return [kind(name=name, timestamp=round(1e3 * each.at), context={"word": each.word}) for each in heard]
+        return [
+            kind(name=name, timestamp=round(1e3 * each.at), speaker=each.speaker, context={"word": each.word})
+            for each in heard
+        ]
 
     def _info(self) -> Any:
         """One model, under the name of the offer: its words are the server's secret."""
