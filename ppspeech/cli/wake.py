@@ -134,8 +134,8 @@ def _show(name: str, checked: "Checked", outcome: str, as_json: bool) -> None:
     if as_json:
         told = {"word": checked.word} if outcome == "client" else {}
         cost = {"seconds": round(checked.seconds, 4), "bytes": checked.bytes}
-        who = {} if checked.speaker is None else {"speaker": checked.speaker}
-        typer.echo(json.dumps({"clip": name, "at": checked.at, **told, **who, **cost}))
+        named = {} if checked.speaker is None else {"speaker": checked.speaker}
+        typer.echo(json.dumps({"clip": name, "at": checked.at, **told, **named, **cost}))
     elif outcome == "server":
         Console().print(f"{name}, {checked.at:.2f} s: asked, and the server knows")
     elif checked.word is not None:
