@@ -78,8 +78,8 @@ HEADS_MUTANTS = [
         f"{WAKE_TESTS}::test_when_it_asks_does_not_depend_on_what_was_answered",
         (
             WAKE,
-            "        spent = answer.seconds",
-            "        self._rests += WAKE_RATE * (answer.value is not None)\n        spent = answer.seconds",
+            "        spent, speaker = answer.seconds",
+            "        self._rests += WAKE_RATE * (answer.value is not None)\n        spent, speaker = answer.seconds",
         ),
     ),
     mutant(
