@@ -28,6 +28,7 @@ REGISTRY = "fetches packages; where there is a registry, "
 NOT_RUN = {
     "make demo": "sets up what `make setup` does and runs `ppspeech demo`: CI does the one, the walk the other",
     "make docs": "the site of the checkout itself; tests/test_site.py builds it in another folder",
+    "make web": REGISTRY + "tests/web compares what is built with what is packaged, where its packages are there",
     "make fuzz": "takes as long as one lets it; tests/fuzz/test_doors.py is a small part of it",
     "make lock": REGISTRY + "it changes the versions that everything is tested with",
     "make mutants": "runs tests for each of many mutants; tests/mutants checks that all of them still apply",
