@@ -172,6 +172,8 @@ class Bridge:
         finally:
             await asyncio.to_thread(conversation.close)
             writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
             self._connections.discard(own)
 
     async def _say(self, writer: asyncio.StreamWriter, said: Any) -> None:
