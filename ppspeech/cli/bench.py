@@ -1,6 +1,6 @@
 """`ppspeech bench`: measured figures beside peers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import PackageNotFoundError
@@ -25,8 +25,10 @@ def bench(
 ) -> None:
     """Measure ppspeech beside its peers, in one run; without a name, list what can be measured and what that needs.
 
+    A name that only begins others runs all of these: `scale` stands for every `scale-...`.
+
     Examples: `ppspeech bench`, `ppspeech bench features`, `ppspeech bench features --quick --json`,
-    `ppspeech bench features --store`
+    `ppspeech bench features --store`, `ppspeech bench scale --quick`
     """
     from ppspeech.registry import listed
 
@@ -38,7 +40,7 @@ def bench(
     from ppspeech.evidence.results import measured
     from ppspeech.figures import show_figures
 
-    for chosen in BENCHES if every else (name,):
+    for chosen in BENCHES if every else begun_by(name, listed("ppspeech.evidence.bench")):
         with peers_of(f"bench {chosen}"):
             work = partial(BENCHES[chosen], quick)
             command = f"ppspeech bench {chosen}{' --quick' * quick}"
@@ -46,6 +48,17 @@ def bench(
         show_figures(figures, as_json=as_json, title=f"bench {chosen}")
         if provenance is not None:
             keep(provenance, figures, results)
+
+
+def begun_by(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """What a name stands for: itself, or where nothing is called so, all that begin with it.
+
+    >>> begun_by("scale", ["hmm", "scale-ray", "scale-store"]), begun_by("hmm", ["hmm", "hmm-long"])
+    (('scale-ray', 'scale-store'), ('hmm',))
+    """
+    names = tuple(known)
+    parts = tuple(each for each in names if each.startswith(f"{name}-"))
+    return (name,) if name in names or not parts else parts
 
 
 def refuse_nothing(command: str, store: bool) -> None:

@@ -13,6 +13,7 @@ from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.results.store import read_result
 from ppspeech.figures import Figure
+from ppspeech.registry import Listed
 
 SHOWN = """
 groups:
@@ -45,6 +46,16 @@ def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = [Figure.share("hmm.accuracy", 99, 100, "utterances", note=f"{tmp_path}/runs/x.png")]
     monkeypatch.setitem(BENCHES._entries, "hmm", lambda _: made)
     return tmp_path
+
+
+def test_the_beginning_of_names_runs_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = {"scale-up": Listed("Of the first."), "scale-out": Listed("Of the second."), "hmm": Listed("No part.")}
+    monkeypatch.setattr("ppspeech.registry.listed", lambda *_: both)
+    for name in ("scale-up", "scale-out"):
+        monkeypatch.setitem(BENCHES._entries, name, lambda _, name=name: [Figure(f"{name}.seconds", 1.0, "s")])
+    told = [json.loads(line)["metric"] for line in run("bench", "scale", "--json").splitlines()]
+    assert told == ["scale-up.seconds", "scale-out.seconds"]
+    assert "no benchmark called 'scal'" in run("bench", "scal", code=2)
 
 
 def test_from_a_run_to_the_page_and_the_documents(top: Path) -> None:
