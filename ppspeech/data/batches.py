@@ -12,6 +12,7 @@ from torch.utils.data import Dataset, Sampler
 from ppspeech.data.corpus import LABELS, Corpus
 from ppspeech.data.features import HeaderSizes, LazyFeatures
 from ppspeech.errors import CorpusError
+from ppspeech.ranks import ONE_RANK, Ranks
 
 Batch = dict[str, Tensor]
 
@@ -109,7 +110,12 @@ class UtteranceDataset(Dataset[Batch]):
 
 
 def collate(items: Sequence[Batch]) -> Batch:
-    """Pad items into one batch: `features` `(batch, frames, d)`, `lengths` `(batch,)`, every label `(batch,)`."""
+    """Pad items into one batch: `features` `(batch, frames, d)`, `lengths` `(batch,)`, every label `(batch,)`.
+
+    Of nobody, which is what a rank may have of a small batch, there are no labels.
+    """
+    if not items:
+        return {"features": torch.zeros(0, 0, 0), "lengths": torch.zeros(0, dtype=torch.int64)}
     features = [item["features"] for item in items]
     batch = {"features": pad_sequence(features, batch_first=True), "lengths": torch.tensor([len(f) for f in features])}
     return batch | {name: torch.stack([item[name] for item in items]) for name in items[0] if name != "features"}
@@ -122,8 +128,11 @@ class LengthBuckets(Sampler[list[int]]):
     shuffled again. Lengths are asked for pool by pool, when a batch of the pool is due. Not for differentially private
     training, whose batches must be drawn independently of the data.
 
-    Several ranks with the same seed share the batches of an epoch: all take equally many, for which the last few may be
-    given twice. `lengths` are in frames; without `shuffle` the order is that of the corpus, sorted by length.
+    Several ranks with the same seed share every utterance of an epoch, and none is given twice. Shuffled batches are
+    those of one process, of each of which every rank has its part, so that a step sees what it would there: every
+    so many-th utterance, or those that are its own (`mine`, bool, an utterance each), maybe nobody. Without `shuffle`
+    every rank goes through its own utterances, sorted by length, in as many batches as that takes. `lengths` are in
+    frames. Raises CorpusError for fewer utterances, or fewer a batch, than ranks.
     """
 
     def __init__(
@@ -134,28 +143,32 @@ class LengthBuckets(Sampler[list[int]]):
         shuffle: bool = True,
         seed: int = 0,
         pool: int = 20,
-        rank: int = 0,
-        ranks: int = 1,
+        place: Ranks = ONE_RANK,
+        mine: NDArray[np.bool_] | None = None,
     ) -> None:
         if batch_size < 1:
             raise CorpusError(f"batch_size must be >= 1, got {batch_size}")
-        if not 0 <= rank < ranks:
-            raise CorpusError(f"rank must lie in 0..{ranks - 1}, one of {ranks} ranks, got {rank}")
+        if 0 < len(lengths) < place.ranks or batch_size < place.ranks:
+            raise CorpusError(
+                f"{place.ranks} processes share {len(lengths)} utterances in batches of {batch_size}: each needs one; "
+                "take fewer processes (trainer.devices) or larger batches (data.batch_size)"
+            )
         self.lengths = lengths if isinstance(lengths, HeaderSizes) else np.asarray(lengths)
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.seed = seed
         self.pool = pool
-        self.rank, self.ranks = rank, ranks
+        self.place, self.mine = place, mine
         self.epoch = 0
 
     @property
     def batches(self) -> int:
-        """Batches of an epoch, of all ranks together."""
-        return -(-len(self.lengths) // self.batch_size)
+        """Batches of an epoch: those of one process if shuffled, else this rank's."""
+        count = len(self.lengths) if self.shuffle else len(range(self.place.rank, len(self.lengths), self.place.ranks))
+        return -(-count // self.batch_size)
 
     def __len__(self) -> int:
-        return -(-self.batches // self.ranks)
+        return self.batches
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the order of the next pass (Lightning calls this)."""
@@ -168,15 +181,20 @@ class LengthBuckets(Sampler[list[int]]):
             order = torch.randperm(count, generator=generator).numpy()
             places, pooled = torch.randperm(self.batches, generator=generator).numpy(), self.pool
         else:
-            order, places, pooled = np.arange(count), np.arange(self.batches), max(1, self.batches)
+            order = np.arange(self.place.rank, count, self.place.ranks)
+            places, pooled = np.arange(self.batches), max(1, self.batches)
         is_sorted: set[int] = set()
-        for turn in range(self.rank, len(self) * self.ranks, self.ranks):
-            place = int(places[turn % len(places)])
+        for place in map(int, places):
             pool = place // pooled
             if pool not in is_sorted:
                 self._sort(order[pool * pooled * self.batch_size : (pool + 1) * pooled * self.batch_size])
                 is_sorted.add(pool)
-            yield order[place * self.batch_size : (place + 1) * self.batch_size].tolist()
+            batch = order[place * self.batch_size : (place + 1) * self.batch_size]
+            yield (self._own(batch) if self.shuffle else batch).tolist()
+
+    def _own(self, batch: NDArray[np.int64]) -> NDArray[np.int64]:
+        """This rank's part of a batch of all."""
+        return batch[self.place.rank :: self.place.ranks] if self.mine is None else batch[self.mine[batch]]
 
     def _sort(self, members: NDArray[np.int64]) -> None:
         members[:] = members[np.argsort(self.lengths[members], kind="stable")]

@@ -19,6 +19,7 @@ from ppspeech.data.sentences import Pieces, WholeSentences, heard_by, joined_sen
 from ppspeech.data.sound_check import usable, with_training
 from ppspeech.data.splits import split_by_speaker, split_by_take, split_official
 from ppspeech.errors import AudioError, CorpusError, SpeechWarning
+from ppspeech.ranks import Ranks
 
 
 class SpeechDataModule(lightning.LightningDataModule):
@@ -28,7 +29,8 @@ class SpeechDataModule(lightning.LightningDataModule):
     "index"}`; `vocabulary` says what the integers mean. Every recording is listened to once, before anything else, so
     that all faults are told together; features are computed on first use, kept on disk, and need not fit in memory.
     Where the model hears through a public embedding, and says so in `embedding`, features are one vector an utterance.
-    With several ranks each loads its own batches: a Trainer needs `use_distributed_sampler=False`, which recipes set.
+    With several ranks each loads its own part: a Trainer needs `use_distributed_sampler=False`, which recipes set.
+    Where `by_speaker` is set before training, all that somebody says is one rank's.
 
     Args:
         corpus: a registered name or a folder; `synthetic` needs no file.
@@ -86,6 +88,7 @@ class SpeechDataModule(lightning.LightningDataModule):
         self.batch_size = batch_size
         self.workers = workers
         self.seed = seed
+        self.by_speaker = False
         self._normalized: MfccConfig | None = None
         self.parts: Mapping[str, UtteranceDataset] = {}
 
@@ -208,9 +211,14 @@ class SpeechDataModule(lightning.LightningDataModule):
     predict_dataloader = test_dataloader
 
     def _loader(self, part: str, *, shuffle: bool = False) -> DataLoader[Batch]:
-        dataset, trainer = self.parts[part], self.trainer
-        rank, ranks = (trainer.global_rank, trainer.world_size) if trainer else (0, 1)
-        buckets = LengthBuckets(dataset.sizes, self.batch_size, shuffle=shuffle, seed=self.seed, rank=rank, ranks=ranks)
+        dataset, place = self.parts[part], Ranks.of(self.trainer)
+        mine = None
+        if shuffle and self.by_speaker:
+            speakers = len(set(dataset.speakers.tolist()))
+            if speakers < place.ranks:
+                raise CorpusError(f"{place.ranks} processes cannot share {speakers} speakers: lower trainer.devices")
+            mine = place.owns(dataset.speakers).numpy()
+        buckets = LengthBuckets(dataset.sizes, self.batch_size, shuffle=shuffle, seed=self.seed, place=place, mine=mine)
         return DataLoader(dataset, batch_sampler=buckets, collate_fn=collate, num_workers=self.workers)
 
 

@@ -97,17 +97,19 @@ class LargeMarginClassifier(SpeechModule):
 
     def training_step(self, batch: Batch) -> Tensor | None:
         """Collect examples for the solver, or give the loss of a mini-batch."""
-        x, y = self.classifier.embed(batch["features"], batch["lengths"]), batch[self.label]
         if self.solver == "newton":
-            self._seen.append((x, y, batch["speaker"], batch["index"]))
+            if len(batch["lengths"]):
+                x = self.classifier.embed(batch["features"], batch["lengths"])
+                self._seen.append((x, batch[self.label], batch["speaker"], batch["index"]))
             if self.last_batch():
                 self.maximize()
                 self._seen = []
             return None
-        examples = len(self.training_part())
-        loss = self.gaussians.loss(x, y).mean() + self.gaussians.regularization(self.quadratic, self.trace) / examples
-        self.log("train_loss", loss, prog_bar=True)
-        return loss
+        regularization = self.gaussians.regularization(self.quadratic, self.trace) / len(self.training_part())
+        return self.mean_loss(batch, self._losses) + regularization
+
+    def _losses(self, batch: Batch) -> Tensor:
+        return self.gaussians.loss(self.classifier.embed(batch["features"], batch["lengths"]), batch[self.label])
 
     def on_train_batch_end(self, *_: Any) -> None:
         """Keep every Phi positive semidefinite after a gradient step."""
@@ -115,13 +117,17 @@ class LargeMarginClassifier(SpeechModule):
             self.gaussians.project_()
 
     def _solve(self) -> None:
-        x, y, speaker, utterance = (torch.cat(parts) for parts in zip(*self._seen, strict=True))
+        """The first of several ranks solves for all, and draws the noise: one release."""
+        x, y, speaker, utterance = (self.ranks.rows(torch.cat(parts)) for parts in zip(*self._seen, strict=True))
         if self.privacy is not None:
             # the objective's value stays unlogged: it is as private as the data
-            groups = speaker if self.privacy.relation.unit == "speaker" else utterance
-            self.private_fit = fit_privately(self.gaussians, x, y, self.privacy, groups, gamma=self.trace)
+            privacy, groups = self.privacy, speaker if self.privacy.relation.unit == "speaker" else utterance
+            self.private_fit = self.ranks.once(
+                lambda: fit_privately(self.gaussians, x, y, privacy, groups, gamma=self.trace)
+            )
             return
-        solution = self.gaussians.fit(x, y, quadratic=self.quadratic, gamma=self.trace, tolerance=1e-3, post_hoc=True)
+        terms: dict[str, Any] = {"quadratic": self.quadratic, "gamma": self.trace, "post_hoc": True}
+        solution = self.ranks.once(lambda: self.gaussians.fit(x, y, tolerance=1e-3, **terms))
         self.log("train_objective", solution.certificate.objective / len(x), prog_bar=True)
 
     def validation_step(self, batch: Batch) -> Batch:

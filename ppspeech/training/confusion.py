@@ -11,6 +11,7 @@ from torch import Tensor
 from ppspeech.errors import ModelError
 from ppspeech.intervals import Mean
 from ppspeech.pictures import blank, save, shortened
+from ppspeech.ranks import Ranks
 
 MOST_NAMED = 40  # words in a picture that have their name and counts; it does not grow beyond
 
@@ -39,6 +40,14 @@ class Confusion:
         """Count a batch of labels, each `(batch,)`, on their own device."""
         flat = torch.bincount(said * len(self.names) + heard, minlength=len(self.names) ** 2)
         self._flat = flat if self._flat is None else self._flat + flat
+
+    def over(self, place: Ranks, device: torch.device) -> "Confusion":
+        """What all ranks counted together."""
+        if place.ranks == 1:
+            return self
+        both, none = Confusion(self.names), torch.zeros(len(self.names) ** 2, dtype=torch.int64, device=device)
+        both._flat = place.added(none if self._flat is None else self._flat)
+        return both
 
     def accuracy(self) -> Tensor:
         """The share that was heard right."""
@@ -97,15 +106,21 @@ class ConfusionCallback(lightning.Callback):
         for speaker, well in zip(batch["speaker"].tolist(), right.tolist(), strict=True):
             self._right.setdefault(speaker, []).append(well)
 
-    def on_validation_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:  # noqa: ARG002
+    def on_validation_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         """Log the accuracy."""
-        module.log("val_accuracy", self._confusion.accuracy(), prog_bar=True)
+        all_of_them = self._confusion.over(Ranks.of(trainer), module.device)
+        module.log("val_accuracy", all_of_them.accuracy(), prog_bar=True)
 
     def on_test_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         """Log the accuracy and draw the matrix."""
-        module.log("test_accuracy", self._confusion.accuracy())
-        if len(self._right) > 1:
-            by_speaker = Mean.of([sum(right) / len(right) for right in self._right.values()])
+        place = Ranks.of(trainer)
+        confusion, right = self._confusion.over(place, module.device), dict[int, list[bool]]()
+        for speaker, own in place.gathered(list(self._right.items())):
+            right[speaker] = right.get(speaker, []) + own
+        module.log("test_accuracy", confusion.accuracy())
+        if len(right) > 1:
+            by_speaker = Mean.of([sum(each) / len(each) for each in right.values()])
             module.log("test_accuracy_half_width", by_speaker.half_width)
-        if trainer.log_dir is not None:
-            self._confusion.plot(Path(trainer.log_dir) / "confusion.png")
+        folder = trainer.log_dir
+        if folder is not None and place.first:
+            confusion.plot(Path(folder) / "confusion.png")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 import pytorch_lightning as lightning
 import torch
@@ -103,22 +103,19 @@ class EmbeddedWords(SpeechModule):
 
     def training_step(self, batch: Batch) -> None:
         """Collect vectors for the solver."""
-        self._seen.append((batch["features"].squeeze(1), batch[self.label], batch["speaker"], batch["index"]))
+        if len(batch["lengths"]):
+            self._seen.append((batch["features"].squeeze(1), batch[self.label], batch["speaker"], batch["index"]))
         if self.last_batch():
             self.maximize()
             self._seen = []
 
     def _solve(self) -> None:
-        vectors, classes, speaker, utterance = (torch.cat(parts) for parts in zip(*self._seen, strict=True))
-        whole = self.privacy is not None and self.privacy.relation.unit == "speaker"
-        self.private_fit = fit_head(
-            self.embedding_head,
-            vectors,
-            classes,
-            quadratic=self.quadratic,
-            privacy=self.privacy,
-            units=speaker if whole else utterance,
-        )
+        """The first of several ranks solves for all, and draws the noise: one release."""
+        seen = (self.ranks.rows(torch.cat(parts)) for parts in zip(*self._seen, strict=True))
+        vectors, classes, speaker, utterance = seen
+        units = speaker if self.privacy is not None and self.privacy.relation.unit == "speaker" else utterance
+        terms: dict[str, Any] = {"quadratic": self.quadratic, "privacy": self.privacy, "units": units}
+        self.private_fit = self.ranks.once(lambda: fit_head(self.embedding_head, vectors, classes, **terms))
 
     def validation_step(self, batch: Batch) -> Batch:
         """What it was and what it is taken for."""

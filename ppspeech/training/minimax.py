@@ -7,7 +7,7 @@ with `solver: adversarial` (`configs/filter_network.yaml`).
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
@@ -16,10 +16,12 @@ import torch
 from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset
 
+from ppspeech.data import LengthBuckets
 from ppspeech.errors import ModelError
 from ppspeech.filters import ClassTask, FilterCertificate, FlatFilter, MinimaxProblem, Mlp, Result
+from ppspeech.ranks import Ranks
 from ppspeech.training.module import quiet_lightning
 
 Mode = Literal["steps", "reversal"]
@@ -33,6 +35,10 @@ class MinimaxFilter(lightning.LightningModule):
 
     An adversary's loss counts for the filter only up to that of guessing, ln(classes): a best response never does
     worse, so a larger loss only shows an opponent that lags behind, and chasing it makes such games diverge.
+
+    With several ranks all play one game: losses are means over the observations of all, and gradients are added up, so
+    that a step is that of one process. The Trainer's strategy is `ddp` or `ddp_spawn`, its sampler not distributed
+    (`use_distributed_sampler=False`), and a data module gives every rank its part of each batch.
 
     Args:
         module: the filter: maps features to features, with `.features`; it wants standardized inputs.
@@ -78,6 +84,11 @@ class MinimaxFilter(lightning.LightningModule):
         size = cast(int, module.features)
         self.opponents = nn.ModuleDict({name: Mlp(size, layers, classes) for name, classes in self.classes.items()})
 
+    @property
+    def ranks(self) -> Ranks:
+        """Which of the Trainer's processes this is."""
+        return Ranks.of(self._trainer)
+
     def forward(self, features: Tensor) -> Tensor:
         """Filter a batch."""
         return cast(Tensor, self.filter(features))
@@ -96,24 +107,42 @@ class MinimaxFilter(lightning.LightningModule):
             still = self(batch["features"]).detach()
             for _ in range(self.opponent_steps):
                 of_opponents.zero_grad()
-                self.manual_backward(torch.stack(list(self.losses(batch, still, still).values())).sum())
-                of_opponents.step()
+                self._descend(torch.stack(list(self.losses(batch, still, still).values())).sum(), of_opponents)
             filtered = self(batch["features"])
             losses = self.losses(batch, filtered, filtered)
-            hidden = torch.stack([losses[name].clamp_max(math.log(self.classes[name])) for name in self.hide]).sum()
+            counted = [losses[name] * self._is_ahead(name, losses[name]) for name in self.hide]
             of_filter.zero_grad()
-            self.manual_backward(self.rho * torch.stack([losses[name] for name in self.keep]).sum() - hidden)
-            of_filter.step()
+            kept = self.rho * torch.stack([losses[name] for name in self.keep]).sum()
+            self._descend(kept - torch.stack(counted).sum(), of_filter)
         else:
             filtered = self(batch["features"])
             losses = self.losses(batch, reversed_gradient(filtered), filtered)
             for optimizer in (of_filter, of_opponents):
                 optimizer.zero_grad()
             kept = self.rho * torch.stack([losses[name] for name in self.keep]).sum()
-            self.manual_backward(kept + torch.stack([losses[name] for name in self.hide]).sum())
-            for optimizer in (of_filter, of_opponents):
-                optimizer.step()
-        self.log_dict({f"train_loss/{name}": loss.detach() for name, loss in losses.items()})
+            self._descend(kept + torch.stack([losses[name] for name in self.hide]).sum(), of_filter, of_opponents)
+        self.log_dict({f"train_loss/{name}": self._of_all(loss) for name, loss in losses.items()})
+
+    def _of_all(self, loss: Tensor) -> Tensor:
+        """The mean over all ranks' observations, of which `loss` is this rank's part."""
+        return self.ranks.added(loss.detach()) / self.ranks.ranks
+
+    def _is_ahead(self, name: str, loss: Tensor) -> Tensor:
+        """Whether an adversary does better than guessing: only then the filter runs from it."""
+        return self._of_all(loss) <= math.log(self.classes[name])
+
+    def _descend(self, loss: Tensor, *optimizers: LightningOptimizer) -> None:
+        """A step along the gradient of all ranks' losses."""
+        if self.ranks.ranks == 1:
+            self.manual_backward(loss)
+        else:  # not by way of the Trainer, who would wait for a gradient of every parameter
+            loss.backward()  # type: ignore[no-untyped-call]
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    if parameter.grad is not None:
+                        parameter.grad = self.ranks.added(parameter.grad) / self.ranks.ranks
+            optimizer.step()
 
     def validation_step(self, batch: Mapping[str, Tensor]) -> None:
         """The accuracy of every opponent as it is: retrain attackers before believing it."""
@@ -128,13 +157,17 @@ class MinimaxFilter(lightning.LightningModule):
         self.validation_step(batch)
 
     def losses(self, batch: Mapping[str, Tensor], to_hide: Tensor, to_keep: Tensor) -> dict[str, Tensor]:
-        """Each opponent's mean cross-entropy: private ones are given `to_hide`, the others `to_keep`."""
+        """Each opponent's mean cross-entropy: private ones are given `to_hide`, the others `to_keep`. The average over
+        all ranks of what they get is the mean over all observations.
+        """
         keep = _observations(batch, to_keep)
+        share = self.ranks.ranks / int(self.ranks.added(keep.sum()))
         found = {}
         for name in self.classes:
             filtered = to_hide if name in self.hide else to_keep
             scores = self.opponents[name](filtered)
-            found[name] = functional.cross_entropy(scores[keep], _labels(batch, name, filtered)[keep])
+            labels = _labels(batch, name, filtered)[keep]
+            found[name] = functional.cross_entropy(scores[keep], labels, reduction="sum") * share
         return found
 
 
@@ -142,6 +175,7 @@ class MinimaxFilter(lightning.LightningModule):
 class AdversarialSolver:
     """Moves a filter by playing the game of `MinimaxFilter`; an iteration is an epoch. `mode`, `opponent_steps`,
     `hidden` and the rates are those of `MinimaxFilter`; `seed` is of the opponents' start and the order of batches.
+    With several `devices` as many processes share every batch, and end where one would, to rounding.
     """
 
     mode: Mode = "steps"
@@ -151,6 +185,11 @@ class AdversarialSolver:
     opponent_rate: float = 1e-2
     batch_size: int = 256
     seed: int = 0
+    devices: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.devices <= self.batch_size:
+            raise ModelError(f"devices must lie in 1..{self.batch_size}, the size of a batch, got {self.devices}")
 
     def __call__(self, problem: MinimaxProblem, module: nn.Module, iterations: int) -> Result:
         """Play from where the filter is; it is changed in place and returned.
@@ -166,13 +205,10 @@ class AdversarialSolver:
         columns = [problem.inputs.float(), *(cast(ClassTask, task).labels for task in tasks.values())]
         before = _exactly(problem, module)
 
-        def batch(rows: Sequence[tuple[Tensor, ...]]) -> dict[str, Tensor]:
-            return dict(zip(("features", *tasks), map(torch.stack, zip(*rows, strict=True)), strict=True))
-
         quiet_lightning()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
-            loader = DataLoader(TensorDataset(*columns), self.batch_size, shuffle=True, collate_fn=batch)
+            data = Observations(dict(zip(("features", *tasks), columns, strict=True)), self.batch_size, self.seed)
             private, task = ({name: classes[name] for name in side} for side in (hidden, kept))
             opponents = self.mode, self.opponent_steps, self.hidden, self.learning_rate, self.opponent_rate
             game = MinimaxFilter(module.float(), private, task, problem.rho, *opponents)
@@ -180,15 +216,42 @@ class AdversarialSolver:
                 max_epochs=iterations,
                 limit_val_batches=0,
                 accelerator="cpu",
+                devices=self.devices,
+                strategy="auto" if self.devices == 1 else "ddp_spawn",
+                use_distributed_sampler=False,
                 logger=False,
                 enable_checkpointing=False,
                 enable_progress_bar=False,
                 enable_model_summary=False,
             )
-            trainer.fit(game, loader, loader)
+            trainer.fit(game, datamodule=data)
         after = _exactly(problem, module)
         certificate = FilterCertificate(after[1], before[0] - after[0], after[2], iterations, converged=False)
         return Result(module, (before[0], after[0]), certificate, "adversarial")
+
+
+class Observations(lightning.LightningDataModule):
+    """Columns `(n, ...)` by name, in shuffled batches of which every rank has its part."""
+
+    def __init__(self, columns: Mapping[str, Tensor], batch_size: int, seed: int) -> None:
+        super().__init__()
+        self.columns, self.batch_size, self.seed = dict(columns), batch_size, seed
+
+    def train_dataloader(self) -> DataLoader[dict[str, Tensor]]:
+        """Of an epoch."""
+        sizes = [1] * len(self.columns["features"])
+        batches = LengthBuckets(sizes, self.batch_size, seed=self.seed, place=Ranks.of(self.trainer))
+        return DataLoader(_Rows(self.columns), sampler=batches, batch_size=None)
+
+
+class _Rows(Dataset[dict[str, Tensor]]):
+    """An item is a batch: the rows at these places."""
+
+    def __init__(self, columns: dict[str, Tensor]) -> None:
+        self.columns = columns
+
+    def __getitem__(self, places: list[int]) -> dict[str, Tensor]:
+        return {name: column[places] for name, column in self.columns.items()}
 
 
 def _exactly(problem: MinimaxProblem, module: nn.Module) -> tuple[float, float, float]:

@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytorch_lightning as lightning
-from torch import Tensor, device, nn
+import torch
+from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
@@ -19,9 +20,13 @@ from ppspeech.bundle import BundleConfig, DataTouch, ModelSettings
 from ppspeech.data import Batch, Corpus, LengthBuckets, SpeechDataModule, UtteranceDataset, collate
 from ppspeech.errors import ModelError
 from ppspeech.figures import Figure
+from ppspeech.ranks import ONE_RANK, Ranks
 
 if TYPE_CHECKING:
     from ppspeech.training.private.record import PrivacyRecord
+
+FULL = ("32-true", "64-true")
+"""Precisions of the Trainer in which sums are what they should be."""
 
 KEY = "model"  # where a checkpoint says what it holds; its weights are those of the state dict that begin with it
 
@@ -62,12 +67,19 @@ class SpeechModule(lightning.LightningModule, ABC):
     metric is where its name does not; `embedding` is the public network that a recipe hears through in the place of
     MFCCs, if it does; `will_be_tested`, that the held-out part is tested on after training, so that what is wrong with
     it can be said before.
+
+    A Trainer with several devices gives each process, a rank, its part of every batch; `ranks` adds up what they find,
+    so that all end with the parameters that one process would have, to rounding, and equal ones to the bit. How losses
+    become one is `mean_loss`. `half_precision` says that a recipe is no worse in `bf16-mixed`, `compiles` that
+    torch.compile gains something: both are for networks.
     """
 
     label: str | None = None
     public_start: bool = False
     meanings: Mapping[str, str] = MappingProxyType({})
     refuses_privacy: str = ""
+    half_precision: bool = False
+    compiles: bool = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,14 +133,45 @@ class SpeechModule(lightning.LightningModule, ABC):
             touches = (*touches, DataTouch("normalization", "untouched", note))
         return Trained(self.model, self.config, touches)
 
+    @property
+    def ranks(self) -> Ranks:
+        """Which of the Trainer's processes this is."""
+        return Ranks.of(self._trainer)
+
     def setup(self, stage: str) -> None:  # noqa: ARG002 (Lightning's signature)
-        """Take the labels and the front end from the data module."""
+        """Take the labels and the front end from the data module. Raises ModelError for a precision in which the recipe
+        would learn something else.
+        """
+        precision = str(self.trainer.precision)
+        if not self.half_precision and precision not in FULL:
+            raise ModelError(
+                f"{type(self).__name__} adds up statistics and solves, which half precision spoils: leave "
+                f"trainer.precision at 32-true, got {precision}; networks take bf16-mixed"
+            )
         if self.model is None:
             module = self.trainer.datamodule  # type: ignore[attr-defined]
             assert isinstance(module, SpeechDataModule)
             labels = () if self.label is None else module.vocabulary[self.label]
             self.normalization, self.encoded_by = module.normalization, module.encoded_by
             self.build_(labels, module.config(module.corpus))
+        # Buffers stay as they were made: ranks need not tell each other before every forward pass.
+        self._ddp_params_and_buffers_to_ignore = [name for name, _ in self.named_buffers()]
+
+    def agree_(self) -> None:
+        """Every rank takes the parameters and buffers of the first, to the bit."""
+        self.ranks.same_([*self.parameters(), *self.buffers()])
+
+    def mean_loss(self, batch: Batch, losses: Callable[[Batch], Tensor]) -> Tensor:
+        """The mean of a batch's `losses`, one an utterance, logged. With several ranks the average of what they get is
+        the mean over all their parts of the batch, as gradients are averaged; a rank without an utterance gets 0.
+        """
+        place, lengths = self.ranks, batch["lengths"]
+        size = int(place.added(lengths.new_tensor(len(lengths))))
+        loss = losses(batch).sum() if len(lengths) else no_loss(self)
+        loss = loss * (place.ranks / size)
+        told = place.added(loss.detach()) / place.ranks
+        self.log("train_loss", told, on_step=False, on_epoch=True, prog_bar=True, batch_size=size)
+        return loss
 
     def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
         """Scores of every utterance `(batch, frames, features)` for every label, `(batch, labels)`."""
@@ -158,26 +201,39 @@ class SpeechModule(lightning.LightningModule, ABC):
         part: UtteranceDataset = self.trainer.datamodule.parts["train"]  # type: ignore[attr-defined]
         return part
 
-    def training_batches(self) -> "TrainingBatches":
-        """The training part in order of length, to go through as often as needed."""
-        return TrainingBatches(self.training_part(), self.label or "", self.device)
+    def training_batches(self, place: Ranks = ONE_RANK) -> "TrainingBatches":
+        """The training part, or a rank's share of it, in order of length, to go through as often as needed."""
+        return TrainingBatches(self.training_part(), self.label or "", self.device, place=place)
 
     def last_batch(self) -> bool:
         """Whether this is the last batch of the epoch: the time of an M-step."""
         return bool(self.trainer.is_last_batch)
 
     def maximize(self) -> None:
-        """Run the M-step, as one step of the optimizer."""
+        """Run the M-step, as one step of the optimizer; all ranks end where the first does."""
         optimizer = self.optimizers()
         assert not isinstance(optimizer, list)
         optimizer.step()
+        self.agree_()
+
+
+def no_loss(module: nn.Module) -> Tensor:
+    """0, of which every trained parameter has a gradient of zeros: several ranks wait for one from each."""
+    return torch.cat([parameter.flatten()[:0] for parameter in module.parameters() if parameter.requires_grad]).sum()
 
 
 class TrainingBatches:
     """Batches `(features, lengths, labels)` of a part, on a device: only one of them is held at a time."""
 
-    def __init__(self, part: UtteranceDataset, label: str, target: device, batch_size: int = 256) -> None:
-        buckets = LengthBuckets(part.sizes, batch_size, shuffle=False)
+    def __init__(
+        self,
+        part: UtteranceDataset,
+        label: str,
+        target: torch.device,
+        batch_size: int = 256,
+        place: Ranks = ONE_RANK,
+    ) -> None:
+        buckets = LengthBuckets(part.sizes, batch_size, shuffle=False, place=place)
         self._loader: DataLoader[Batch] = DataLoader(part, batch_sampler=buckets, collate_fn=collate)
         self._names, self._device = ("features", "lengths", label), target
 
@@ -218,6 +274,7 @@ def quiet_lightning() -> None:
         ".*The dirpath has changed from.*",  # a resumed run keeps its checkpoints in a folder of its own
         ".*Checkpoint directory .* exists and is not empty.*",
         ".*custom batch sampler `LengthBuckets` for prediction.*",  # without shuffling it returns all of them
+        ".*use `self.log\\(.*sync_dist=True\\).*",  # what is logged is of all ranks already
         ".*args parameter is intended to run from within Python.*",  # `ppspeech train` hands its arguments on
     ):
         warnings.filterwarnings("ignore", message=message)

@@ -63,6 +63,7 @@ class WordNetwork(SpeechModule):
 
     label = "word"
     public_start = True
+    half_precision = compiles = True
 
     def __init__(
         self,
@@ -100,9 +101,7 @@ class WordNetwork(SpeechModule):
 
     def training_step(self, batch: Batch) -> Tensor:
         """The mean loss of a batch."""
-        loss = self.losses(batch).mean()
-        self.log("train_loss", loss, on_step=False, on_epoch=True, prog_bar=True)
-        return loss
+        return self.mean_loss(batch, self.losses)
 
     def validation_step(self, batch: Batch) -> Batch:
         """What was said and what is heard."""
@@ -131,6 +130,7 @@ class CtcNetwork(WritesDown):
 
     label = "word"
     whole = True
+    half_precision = compiles = True
 
     def __init__(
         self,
@@ -175,9 +175,7 @@ class CtcNetwork(WritesDown):
 
     def training_step(self, batch: Batch) -> Tensor:
         """The mean loss of a batch."""
-        loss = self.losses(batch).mean()
-        self.log("train_loss", loss, on_step=False, on_epoch=True, prog_bar=True)
-        return loss
+        return self.mean_loss(batch, self.losses)
 
     def transcriber(self) -> CtcTranscriber:
         """The network, read greedily."""
@@ -209,6 +207,7 @@ class SentenceNetwork(WritesDown):
 
     label = "word"
     whole = True
+    half_precision = compiles = True
 
     def __init__(
         self,
@@ -251,6 +250,11 @@ class SentenceNetwork(WritesDown):
         assert isinstance(self.model, StateNetwork)
         return self.model
 
+    def setup(self, stage: str) -> None:
+        """As of every recipe; priors are counted, not learned."""
+        super().setup(stage)
+        self.scorer.log_prior.requires_grad_(False)
+
     def on_train_start(self) -> None:
         """Say in which state every frame is; priors are how often they are. Dropout is of training alone."""
         self.scorer.network.dropout = self.dropout
@@ -258,6 +262,7 @@ class SentenceNetwork(WritesDown):
         self.targets = self._aligned(part)
         counts = torch.bincount(torch.cat(self.targets), minlength=len(self.scorer.log_prior)) + 1.0
         self.scorer.log_prior.data.copy_((counts / counts.sum()).log())
+        self.agree_()
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """Adam, with one cycle of the learning rate over the whole run."""
@@ -273,9 +278,7 @@ class SentenceNetwork(WritesDown):
 
     def training_step(self, batch: Batch) -> Tensor:
         """The mean loss of a batch."""
-        loss = self.losses(batch).mean()
-        self.log("train_loss", loss, on_step=False, on_epoch=True, prog_bar=True)
-        return loss
+        return self.mean_loss(batch, self.losses)
 
     def transcriber(self) -> SentenceTranscriber:
         """The network with its graph."""

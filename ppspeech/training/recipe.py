@@ -5,6 +5,7 @@ import csv
 import inspect
 import os
 import shlex
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,14 @@ import torch
 import yaml  # type: ignore[import-untyped]
 from pytorch_lightning import LightningDataModule, LightningModule
 from pytorch_lightning.cli import ArgsType, LightningArgumentParser, LightningCLI
+from pytorch_lightning.utilities import rank_zero_only
 
 from ppspeech.bundle import in_words
 from ppspeech.data import SpeechDataModule
-from ppspeech.errors import ModelError, PrivacyError, plain_warnings
+from ppspeech.errors import ModelError, PrivacyError, SpeechWarning, plain_warnings
 from ppspeech.figures import Figure, show_figures
 from ppspeech.privacy.audit import AuditReport
+from ppspeech.ranks import Ranks, reasons
 from ppspeech.screen import Console
 from ppspeech.storage import atomic_write
 from ppspeech.training.audit import audit_recipe, figures_of
@@ -51,7 +54,13 @@ class RecipeCLI(LightningCLI):
         if isinstance(self.model, SpeechModule):
             self.model.will_be_tested = True
         asked: dict[str, Any] | None = self._get(self.config, "privacy")
+        self.ranks = Ranks.of(self.trainer)
         self.canaries = _canaries(self._get(self.config, "audit"))
+        if self.canaries and self.ranks.ranks > 1:
+            raise PrivacyError(
+                "--audit trains canaries in one process: leave trainer.devices at 1, or audit the recipe by itself "
+                "(ppspeech audit RECIPE)"
+            )
         if self.canaries and asked is None:
             raise PrivacyError("--audit tries to refute what a privacy block promises: this recipe has none")
         self.untrained = copy.deepcopy(self.model)
@@ -79,7 +88,7 @@ class RecipeCLI(LightningCLI):
         promises = {name: f"at least {least} is expected" for name, least in expected.items()}
         notes = {name: "; ".join(told[name] for told in (meanings, promises) if name in told) for name in measured}
         figures = [Figure(name, value, note=notes[name] or None) for name, value in measured.items()]
-        if figures:
+        if figures and self.ranks.first:
             show_figures(figures, as_json=False, title="test")
         self._say_what_next(measured)
         for name, least in expected.items():
@@ -133,7 +142,9 @@ class RecipeCLI(LightningCLI):
         return expected
 
     def _say_what_next(self, measured: dict[str, float]) -> None:
-        """Where the checkpoint is, what a private run promises, and the command that releases it."""
+        """Where the checkpoint is, what a private run promises, and the command that releases it; said once."""
+        if not self.ranks.first:
+            return
         saver, console = self.trainer.checkpoint_callback, Console()
         path = str(getattr(saver, "best_model_path", ""))
         if not path:
@@ -167,7 +178,10 @@ class RecipeCLI(LightningCLI):
         model, data = self.model, self.datamodule
         if not isinstance(model, SpeechModule) or not isinstance(data, SpeechDataModule):
             return
+        found = self.ranks.gathered(found)
         path = Path(self.trainer.log_dir or self.trainer.default_root_dir) / "predictions.csv"
+        if not self.ranks.first:
+            return
         label, corpus, labels = model.label, data.parts["test"].corpus, model.labels
         rows = [row for batch in found for row in zip(batch["index"].tolist(), batch["scores"].tolist(), strict=True)]
         with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
@@ -213,7 +227,9 @@ def run_recipe(args: ArgsType = None) -> RecipeCLI:
     quiet_lightning()
     before = os.umask(0o077)
     try:
-        with plain_warnings():
+        with plain_warnings(), reasons():
+            if getattr(rank_zero_only, "rank", 0):  # the first of several processes says what there is to say
+                warnings.simplefilter("ignore", SpeechWarning)
             return _command(args)
     except SystemExit as ended:
         if isinstance(

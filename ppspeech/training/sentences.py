@@ -96,8 +96,9 @@ class WritesDown(SpeechModule):
         self._tell("validation")
 
     def _tell(self, part: str) -> None:
-        right = sum(said == heard for said, heard in self._texts) / len(self._texts)
-        told = {"accuracy": 1 - total_word_errors(self._texts).rate, "sentences": right}
+        texts = self.ranks.gathered(self._texts)
+        right = sum(said == heard for said, heard in texts) / len(texts)
+        told = {"accuracy": 1 - total_word_errors(texts).rate, "sentences": right}
         self.log_dict({f"{part}_{name}": value for name, value in told.items()})
 
     def predict_step(self, *_: Any) -> Batch:
@@ -194,6 +195,7 @@ class SentenceModels(WritesDown, WordModels):  # type: ignore[misc]
         super().on_train_start()
         if self._said is not None and isinstance(self.model, SentenceBank):
             self.model.language.data.copy_(self._said)
+            self.agree_()
 
     def starting_point(self) -> HiddenMarkovModel:
         """Words, and where they have parts each of them, cut into equal pieces, one a state."""

@@ -124,21 +124,27 @@ class SpeakerUbm(SpeechModule):
             frames, count = self.training_part().features, sum(self.training_part().lengths)
         some = _spread(frames, max(1, count // self.start_frames)).to(self.device)
         start_mixture_(self.ubm, some, generator=torch.Generator().manual_seed(0))
+        self.agree_()
 
     def training_step(self, batch: Batch) -> None:
         """The E-step of a batch, added up; after the last batch of the epoch, the M-step."""
-        if self.statistics_hook is not None:
-            self.statistics_hook.add(self, batch)
-        else:
-            inside = length_mask(batch["lengths"], batch["features"].shape[1]).flatten()
-            found = mixture_statistics(self.ubm, batch["features"].flatten(0, 1), inside.to(batch["features"].dtype))
-            self._total = found if self._total is None else self._total + found
+        if len(batch["lengths"]):
+            self._expect(batch)
         if self.last_batch():
             if self._total is not None:
+                self._total = self.ranks.sums(self._total)
                 likelihood = (self._total.log_likelihood / self._total.frames).float()
                 self.log("train_log_likelihood", likelihood, on_step=False, on_epoch=True, prog_bar=True)
             self.maximize()
             self._total = None
+
+    def _expect(self, batch: Batch) -> None:
+        if self.statistics_hook is not None:
+            self.statistics_hook.add(self, batch)
+            return
+        inside = length_mask(batch["lengths"], batch["features"].shape[1]).flatten()
+        found = mixture_statistics(self.ubm, batch["features"].flatten(0, 1), inside.to(batch["features"].dtype))
+        self._total = found if self._total is None else self._total + found
 
     def _maximize(self) -> None:
         if self.statistics_hook is not None:
@@ -255,7 +261,10 @@ class SpeakerUbm(SpeechModule):
         """
         if self.untestable:
             return
-        found = self.trials(self._heard, self.enroll_takes)
+        heard: dict[tuple[int, int], list[Tensor]] = defaultdict(list)
+        for key, frames in self.ranks.gathered(list(self._heard.items())):
+            heard[key] += frames
+        found = self.trials(heard, self.enroll_takes)
         scores, genuine = found.scores.flatten(), found.genuine.flatten()
         error = equal_error_rate(scores, genuine)
         self.log_dict({"test_eer": error, "test_accuracy": 1 - error, "test_min_dcf": minimum_dcf(scores, genuine)})
@@ -263,8 +272,9 @@ class SpeakerUbm(SpeechModule):
             accepted = found.scores >= found.least
             false_accept, miss = accepted[~found.genuine].float().mean(), 1 - accepted[found.genuine].float().mean()
             self.log_dict({f"test_false_accept_at_{FALSE_ACCEPT}": false_accept, f"test_miss_at_{FALSE_ACCEPT}": miss})
-        if self.trainer.log_dir is not None:
-            _draw_det(scores, genuine, Path(self.trainer.log_dir) / "det.png")
+        folder = self.trainer.log_dir
+        if folder is not None and self.ranks.first:
+            _draw_det(scores, genuine, Path(folder) / "det.png")
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """A resumed run has its starting point."""

@@ -144,6 +144,7 @@ class WordModels(SpeechModule):
             start = LargeMarginHmm.from_hmm(start, self.margin, self.width)  # type: ignore[assignment]
         assert self.model is not None
         self.model.load_state_dict(start.state_dict())
+        self.agree_()
 
     def starting_point(self) -> HiddenMarkovModel:
         """A bank from public speech, or from the training part cut into equal pieces."""
@@ -152,8 +153,10 @@ class WordModels(SpeechModule):
             return public_bank_(bank, self.labels, self.mfcc, self.public)
         batches = self.training_batches()
         flat_start_batches_(bank, batches, self.prior)
+        own = self.training_batches(self.ranks)
         for _ in range(0 if self.method == "baum_welch" else self.iterations):
-            update_hmm_(bank, reduce(add, (hmm_statistics(bank, *batch) for batch in batches)), self.prior)
+            found = self.ranks.sums(reduce(add, (hmm_statistics(bank, *batch) for batch in own)))
+            update_hmm_(bank, found, self.prior)
         return bank
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
@@ -182,22 +185,25 @@ class WordModels(SpeechModule):
         Baum-Welch logs the log-likelihood a frame before the M-step; privately, where it is a release, nothing.
         """
         if self.method != "baum_welch":
-            loss = self.losses(batch).mean()
-            self.log("train_loss", loss, on_step=False, on_epoch=True, prog_bar=True)
-            return loss
-        if self.statistics_hook is not None:
-            self.statistics_hook.add(self, batch)
-        else:
-            found = self.expected(batch)
-            self._total = found if self._total is None else self._total + found
-            self._frames = self._frames + batch["lengths"].sum()
+            return self.mean_loss(batch, self.losses)
+        if len(batch["lengths"]):
+            self._expect(batch)
         if self.last_batch():
             if self._total is not None:
-                likelihood = self._total.log_likelihood.sum() / self._frames
+                self._total = self.ranks.sums(self._total)
+                likelihood = self._total.log_likelihood.sum() / self.ranks.added(torch.as_tensor(self._frames))
                 self.log("train_log_likelihood", likelihood, on_step=False, on_epoch=True, prog_bar=True)
             self.maximize()
             self._total, self._frames = None, 0
         return None
+
+    def _expect(self, batch: Batch) -> None:
+        if self.statistics_hook is not None:
+            self.statistics_hook.add(self, batch)
+            return
+        found = self.expected(batch)
+        self._total = found if self._total is None else self._total + found
+        self._frames = self._frames + batch["lengths"].sum()
 
     def expected(self, batch: Batch) -> HmmStatistics:
         """The E-step of a batch, summed by model."""

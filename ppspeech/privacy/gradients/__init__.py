@@ -11,21 +11,17 @@ from ppspeech.privacy.gradients.clipping import (
     whole_scale,
 )
 from ppspeech.privacy.gradients.plan import (
-    ALONE,
     GradientPlan,
     PoissonBatches,
-    Ranks,
     SampledDiscreteGaussianEvent,
     SampledGaussianEvent,
     noise_multiplier_for,
 )
 
 __all__ = [
-    "ALONE",
     "STEPS",
     "GradientPlan",
     "PoissonBatches",
-    "Ranks",
     "SampledDiscreteGaussianEvent",
     "SampledGaussianEvent",
     "clip_norm",

@@ -3,8 +3,8 @@
 In every step each unit joins independently with probability q; what each contributes is clipped to norm C and rounded
 to whole steps; and Gaussian noise of deviation z C, whole steps too, is added to the sum, once, also where nobody
 joined. With several ranks every unit belongs to one of them, which tosses its coin: the ranks' batches together are one
-Poisson sample. The clipped sums are added over the ranks, and the noise is the first rank's. Proof: Theorem 1.23 in
-docs/theory/release.md.
+Poisson sample. The clipped sums are added over the ranks, and the noise is the first rank's. Proof: Theorems 1.23 and
+1.39 in docs/theory/release.md.
 """
 
 import math
@@ -12,10 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
 
 import torch
-from torch import Tensor, distributed
+from torch import Tensor
 from torch.utils.data import Sampler
 
 from ppspeech.errors import PrivacyError
@@ -28,11 +27,12 @@ from ppspeech.privacy.gradients.clipping import MOST_NUMBERS, STEPS, limit_contr
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.mechanisms.unit_sum import ALONE as COMPUTED_ALONE
-from ppspeech.privacy.mechanisms.unit_sum import whole_noise
+from ppspeech.privacy.mechanisms.unit_sum import noisy_sum
 from ppspeech.privacy.parameters import check_count, check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Adjacency, Relation
 from ppspeech.privacy.samplers.grid import dyadic
 from ppspeech.privacy.samplers.randomness import coins
+from ppspeech.ranks import ONE_RANK, Ranks
 
 
 @register_event("sampled_gaussian")
@@ -178,26 +178,16 @@ class SampledDiscreteGaussianEvent(Event):
         return shifted_loss(self.smooth.pld(interval), self.shift, interval)
 
 
-class Ranks(NamedTuple):
-    """Which of several processes this is."""
-
-    rank: int = 0
-    ranks: int = 1
-
-
-ALONE = Ranks()
-
-
 class PoissonBatches(Sampler[list[int]]):
     """Batches that every unit joins independently with probability `sampling`, with all its items; some are empty.
 
     The coins come from the operating system: no seed repeats them. `units` is the unit of every item, `(items,)`;
-    `most` items of a unit are drawn anew for each batch, None for all. Each of several ranks has the units whose number
-    is its own rank modulo their number.
+    `most` items of a unit are drawn anew for each batch, None for all. Each of several ranks tosses the coins of the
+    units that it owns (`Ranks.owns`).
     """
 
     def __init__(
-        self, units: Tensor, sampling: float, steps: int, most: int | None = None, place: Ranks = ALONE
+        self, units: Tensor, sampling: float, steps: int, most: int | None = None, place: Ranks = ONE_RANK
     ) -> None:
         check_probability("sampling", sampling, one=True)
         check_count("steps", steps)
@@ -205,7 +195,7 @@ class PoissonBatches(Sampler[list[int]]):
             raise PrivacyError("there is no item to sample from")
         names, self.unit = torch.unique(units, return_inverse=True)
         self.units = len(names)
-        self.mine = torch.arange(self.units) % place.ranks == place.rank
+        self.mine = place.owns(torch.arange(self.units))
         self.sampling, self.steps, self.most = sampling, steps, most
 
     def __len__(self) -> int:
@@ -283,7 +273,7 @@ class GradientPlan:
             COMPUTED_ALONE.format(unit=unit),
         )
 
-    def batches(self, units: Tensor, place: Ranks = ALONE) -> PoissonBatches:
+    def batches(self, units: Tensor, place: Ranks = ONE_RANK) -> PoissonBatches:
         """An epoch's batches of items that belong to `units` `(items,)`: this rank's part of each Poisson sample."""
         return PoissonBatches(units, self.sampling, self.steps_per_epoch, self.most, place)
 
@@ -303,14 +293,10 @@ class GradientPlan:
         scale = whole_scale(torch.stack(norms).norm(dim=0), self.clip, automatic=self.automatic)
         return [whole_sum(gradient, scale) for gradient in gradients]
 
-    def release(self, gradients: Sequence[Tensor], place: Ranks = ALONE) -> Released[list[Tensor]]:
+    def release(self, gradients: Sequence[Tensor], place: Ranks = ONE_RANK) -> Released[list[Tensor]]:
         """The noisy sums of gradients `(units, *shape)` of who joined, if any; all ranks call and get the same."""
         sums = self.clipped_steps(gradients)
-        flat = torch.cat([total.flatten() for total in sums])
-        if place.rank == 0:
-            flat = flat + whole_noise(self.scale, flat)
-        if place.ranks > 1:
-            distributed.all_reduce(flat)
+        flat = noisy_sum(torch.cat([total.flatten() for total in sums]), self.scale, place)
         noisy = torch.split(flat.to(torch.float64) * (self.clip / STEPS), [total.numel() for total in sums])
         values = [part.reshape(g.shape[1:]).to(g.dtype) for part, g in zip(noisy, gradients, strict=True)]
         return Released(values, self.event, self.guarantee)

@@ -25,6 +25,7 @@ from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 from ppspeech.privacy.mechanisms.unit_sum import UnitSum
 from ppspeech.privacy.parameters import check_count, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
+from ppspeech.ranks import ONE_RANK, Ranks
 
 ONE_SPEAKER = Relation("speaker", "add_remove")
 SURE = 2.0  # deviations of the noise on their number that people are believed to be at least: fewer drown in it anyway
@@ -82,9 +83,11 @@ class ShiftRelease:
         one = math.sqrt(self.counted) * finite.to(torch.float64)
         return torch.cat([clipped, one], dim=1)
 
-    def release(self, vectors: Tensor) -> Released[Tensor]:
-        """The noisy sum over people with vectors `(n, dimension)`, `(dimension + 1,)`."""
-        return self.mechanism.release(self.mechanism.add_up(self.bounded(vectors)))
+    def release(self, vectors: Tensor, place: Ranks = ONE_RANK) -> Released[Tensor]:
+        """The noisy sum over people with vectors `(n, dimension)`, `(dimension + 1,)`; of several ranks each brings its
+        own people, and all get the same.
+        """
+        return self.mechanism.release(self.mechanism.add_up(self.bounded(vectors)), place)
 
     def means(self, released: Tensor) -> tuple[Tensor, float]:
         """The mean of clipped vectors `(dimension,)` that a release tells, and the variance of its noise.

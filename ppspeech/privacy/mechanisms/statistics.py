@@ -36,6 +36,7 @@ from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 from ppspeech.privacy.mechanisms.unit_sum import UnitSum
 from ppspeech.privacy.parameters import check_count, check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Relation, Unit
+from ppspeech.ranks import ONE_RANK, Ranks
 
 ONE_UTTERANCE = Relation("utterance", "add_remove")
 
@@ -91,9 +92,9 @@ class StatisticsRelease:
         """What one iteration promises."""
         return self.mechanism.guarantee
 
-    def release(self, total: Tensor) -> Released[Tensor]:
+    def release(self, total: Tensor, place: Ranks = ONE_RANK) -> Released[Tensor]:
         """One iteration's sum of normalized vectors in whole steps (`UnitSum.add_up`), with noise; float64."""
-        return self.mechanism.release(total)
+        return self.mechanism.release(total, place)
 
     @classmethod
     def losses(cls, event: Event, runs: int, present: bool) -> Tensor:
@@ -220,9 +221,15 @@ class UnitSums:
         other._total, other._gathered, other._like = self._total, self._gathered, self._like
         return other
 
-    def released(self) -> Moments:
-        """The noisy sums as moments of one row, in their own units: one release, to be booked as one event."""
-        noisy = self.release.release(self.steps()).value
+    def released(self, place: Ranks = ONE_RANK) -> Moments:
+        """The noisy sums as moments of one row, in their own units: one release, to be booked as one event.
+
+        Of several ranks each has added its own units; PrivacyError where a speaker is heard by two of them, for what
+        each adds would be bounded by itself.
+        """
+        if self._gathered is not None and bool((place.added((self._gathered[-1] > 0).to(torch.int64)) > 1).any()):
+            raise PrivacyError("what one speaker says is on several processes: leave batches to SpeechDataModule")
+        noisy = self.release.release(self.steps(), place).value
         assert self._like is not None
         return self.release.as_moments(noisy, self._like)
 

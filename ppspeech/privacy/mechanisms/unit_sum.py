@@ -21,6 +21,7 @@ from ppspeech.privacy.parameters import check_count, check_positives, check_prob
 from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.discrete import sample_discrete_gaussian
 from ppspeech.privacy.samplers.grid import dyadic
+from ppspeech.ranks import ONE_RANK, Ranks
 
 ALONE = "what one {unit} adds does not depend, to the last bit, on who else is computed beside it"
 """What floating point before the noise must keep: an assumption, as fast kernels may round a batch differently."""
@@ -104,13 +105,16 @@ class UnitSum:
     def _scale_of(self, vectors: Tensor) -> Tensor:
         return whole_scale(torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64), self.bound)
 
-    def release(self, total: Tensor) -> Released[Tensor]:
-        """A sum of whole steps, of any shape, with fresh noise: float64, in the vectors' own units."""
+    def release(self, total: Tensor, place: Ranks = ONE_RANK) -> Released[Tensor]:
+        """A sum of whole steps, of any shape, with fresh noise: float64, in the vectors' own units.
+
+        Of several ranks each brings the sum over its own units, and all get the same.
+        """
         if total.dtype != torch.int64:
             raise PrivacyError(f"a sum of whole steps is int64, got {total.dtype}: make what units add `whole` first")
         if total.numel() > MOST_NUMBERS:
             raise PrivacyError(f"a sum has at most {MOST_NUMBERS} numbers, got {total.numel()}")
-        noisy = total + whole_noise(self.scale, total)
+        noisy = noisy_sum(total, self.scale, place)
         return Released(noisy.to(torch.float64) * (self.bound / STEPS), self.event, self.guarantee)
 
     @classmethod
@@ -123,6 +127,14 @@ class UnitSum:
         return [
             audit_sampling(lambda units: one.release(one.add_up(units)).value, with_unit, without, float, runs, **terms)
         ]
+
+
+def noisy_sum(part: Tensor, scale: Fraction, place: Ranks) -> Tensor:
+    """The sum of all ranks' parts, whole numbers, with one noise of full size: the first rank's. All get the same.
+
+    Proof: Theorem 1.39 in docs/theory/release.md.
+    """
+    return place.added(part + whole_noise(scale, part) if place.first else part)
 
 
 def whole_noise(scale: Fraction, like: Tensor) -> Tensor:

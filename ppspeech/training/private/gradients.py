@@ -18,7 +18,10 @@ from ppspeech.bundle import DataTouch
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Guarantee, check_positive, check_single_rows
 from ppspeech.privacy.accounting import Accountant
-from ppspeech.privacy.gradients import GradientPlan, Ranks, unit_means
+from ppspeech.privacy.gradients import GradientPlan, unit_means
+from ppspeech.ranks import ONE_RANK, Ranks
+from ppspeech.training.module import no_loss
+from ppspeech.training.private.observed import check_precision
 from ppspeech.training.private.per_sample import gradients_one_by_one, mapped, per_sample_gradients
 from ppspeech.training.private.record import counts_touch
 
@@ -62,7 +65,7 @@ class GradientPrivacy:
         self.planned = epochs * plan.steps_per_epoch
         self.expected_units, self.public_start = check_positive("expected_units", expected_units), public_start
         self.touches: tuple[DataTouch, ...] = (counts_touch(plan.relation),)
-        self._place = Ranks()
+        self._place = ONE_RANK
         self._names: list[str] = []
         self._parameters: list[nn.Parameter] = []
         self._rest: dict[str, tuple[Tensor, Tensor]] = {}
@@ -101,7 +104,8 @@ class GradientPrivacy:
         for reason, holds in reasons.items():
             if not holds:
                 raise PrivacyError(f"cannot train privately: {reason}")
-        self._place = Ranks(trainer.global_rank, trainer.world_size)
+        check_precision(trainer)
+        self._place = Ranks.of(trainer)
         if has_hook:
             loader = given.train_dataloader
             self._replace(given, "train_dataloader", lambda: self._poisson(loader()))
@@ -162,8 +166,7 @@ class GradientPrivacy:
             self.watch(module, torch.cat([noisy.flatten() for noisy in self._noisy]))
         if self._place.ranks == 1:
             return torch.zeros((), device=module.device, requires_grad=True)
-        # Several ranks wait for every parameter's gradient: here is one, of zeros.
-        return 0.0 * torch.stack([p.sum() for p in module.parameters() if p.requires_grad]).sum()
+        return no_loss(module)
 
     def said(self, module: lightning.LightningModule, batch: Any, units: Tensor) -> Tensor:
         """What each of the `units` 0, 1, ..., one an example, adds to a step it joins, `(units, numbers)`: for audits.

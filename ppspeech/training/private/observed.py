@@ -15,8 +15,9 @@ from pytorch_lightning.cli import SaveConfigCallback
 
 from ppspeech.bundle import DataTouch
 from ppspeech.data import SpeechDataModule, check_disjoint, normalizing
+from ppspeech.errors import PrivacyError
 from ppspeech.training.confusion import ConfusionCallback
-from ppspeech.training.module import SpeechModule
+from ppspeech.training.module import FULL, SpeechModule
 
 ONLY_SHOW: tuple[type[lightning.Callback], ...] = (
     ConfusionCallback,
@@ -37,6 +38,18 @@ def check_public(trainer: lightning.Trainer, module: lightning.LightningModule) 
     if not isinstance(module, SpeechModule) or not isinstance(data, SpeechDataModule) or data.invented:
         return
     check_disjoint(data.corpus, [*module.public_speech(), *normalizing(data.normalization)])
+
+
+def check_precision(trainer: lightning.Trainer) -> None:
+    """Refuse half precision, in which what one unit adds hangs on who is computed beside it, and gradients are scaled.
+
+    Raises PrivacyError.
+    """
+    if str(trainer.precision) not in FULL:
+        raise PrivacyError(
+            f"private training computes in full precision, where what one unit adds does not depend on others: leave "
+            f"trainer.precision at 32-true, got {trainer.precision}"
+        )
 
 
 def watchers(trainer: lightning.Trainer, own: lightning.Callback) -> list[str]:

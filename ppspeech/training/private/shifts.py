@@ -173,7 +173,7 @@ class ShiftPrivacy(StatisticsPrivacy):
         """The E-step of a batch, kept apart by person."""
         bank = _bank(module)
         if self._people is None:
-            self._space = self._public_space(module, bank)
+            self._space = module.ranks.once(lambda: self._public_space(module, bank))  # one clip and one basis for all
             self.release = replace(self.release, dimension=self._space.dimension, clip=self._space.clip)
             speakers = len(module.trainer.datamodule.vocabulary["speaker"])  # type: ignore[attr-defined]
             self._people = PersonSums(bank, speakers)
@@ -194,7 +194,9 @@ class ShiftPrivacy(StatisticsPrivacy):
         assert self._space is not None
         assert self._people is not None
         heard = self._people.count.sum((1, 2)) > 0  # of whom the corpus knows, those who speak in this part
-        noisy = self.release.release(self._space.vectors(self._people)[heard]).value
+        if bool((module.ranks.added(heard.to(torch.int64)) > 1).any()):
+            raise PrivacyError("what one speaker says is on several processes: leave batches to SpeechDataModule")
+        noisy = self.release.release(self._space.vectors(self._people)[heard], module.ranks).value
         self._people = None
         self.spent += 1
         if self.watch is not None:

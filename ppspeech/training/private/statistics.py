@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ppspeech.audio import length_mask
 from ppspeech.bundle import DataTouch
-from ppspeech.data import Batch
+from ppspeech.data import Batch, SpeechDataModule
 from ppspeech.errors import ModelError, PrivacyError
 from ppspeech.models.gaussian import GaussianMixture, Gaussians, mixture_statistics
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, Topology, set_logits_, utterance_hmm_statistics
@@ -22,6 +22,7 @@ from ppspeech.privacy import Guarantee
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.mechanisms import ALONE, Moments, StatisticsRelease, UnitSums
 from ppspeech.training.module import SpeechModule
+from ppspeech.training.private.observed import check_precision
 from ppspeech.training.private.record import counts_touch
 
 Watch = Callable[[SpeechModule, Tensor], None]
@@ -61,10 +62,17 @@ class StatisticsPrivacy:
         return {**asdict(self.release), "weights": list(self.release.weights)}
 
     def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        """Give the module's E-step to the release, on one device."""
+        """Give the module's E-step to the release; of several ranks each has whole speakers where these are protected.
+
+        Raises PrivacyError if the data cannot be shared so.
+        """
         assert isinstance(module, SpeechModule)
-        if trainer.world_size != 1:
-            raise PrivacyError(f"private statistics are added up on one device, the trainer has {trainer.world_size}")
+        check_precision(trainer)
+        if trainer.world_size > 1 and self.release.relation.unit == "speaker":
+            data = trainer.datamodule  # type: ignore[attr-defined]
+            if not isinstance(data, SpeechDataModule):
+                raise PrivacyError("several processes share speakers by a SpeechDataModule: give one, or one device")
+            data.by_speaker = True
         self._start = ", ".join(getattr(module, "public", ())) or "public"
         module.statistics_hook = self
 
@@ -89,7 +97,7 @@ class StatisticsPrivacy:
         if self.spent >= self.release.iterations:
             raise PrivacyError(f"the budget was split over {self.release.iterations} releases, and all are made")
         assert self._sums is not None
-        noisy, self._sums = self._sums.released(), None
+        noisy, self._sums = self._sums.released(module.ranks), None
         self.spent += 1
         if self.watch is not None:
             scaled = [part * scale for part, scale in zip(noisy.parts, self.release.scales, strict=True)]
