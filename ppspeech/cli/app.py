@@ -32,6 +32,7 @@ from ppspeech.cli.keys import keys
 from ppspeech.cli.ledger import LEDGER_COMMANDS
 from ppspeech.cli.login import LOGIN_COMMANDS
 from ppspeech.cli.music import MUSIC_COMMANDS
+from ppspeech.cli.pack import pack
 from ppspeech.cli.party import party
 from ppspeech.cli.patches import patches
 from ppspeech.cli.recognize import recognize
@@ -121,6 +122,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "synth": synth,
     "corpus": corpus,
     "features": features,
+    "pack": pack,
     "recognize": recognize,
     "wake": wake,
     "transcribe": transcribe,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate, numbered
 from ppspeech.data.corpora.folder import clips_by_speaker, cohort_at
+from ppspeech.data.corpora.packed import read_packed, write_packed, write_rows_packed
 from ppspeech.data.corpora.synthetic import SyntheticCorpus
 from ppspeech.data.corpus import LABELS, Corpus, Utterance
 from ppspeech.data.encoding import publicly_encoded
@@ -76,6 +77,7 @@ __all__ = [
     "publicly_encoded",
     "publicly_normalized",
     "read_filtering",
+    "read_packed",
     "read_rows",
     "register_corpus",
     "scale_corpus",
@@ -87,7 +89,9 @@ __all__ = [
     "usable",
     "whole_folder",
     "write_filtering",
+    "write_packed",
     "write_rows",
+    "write_rows_packed",
     "write_samples",
 ]
 

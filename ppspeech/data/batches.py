@@ -153,7 +153,7 @@ class LengthBuckets(Sampler[list[int]]):
                 f"{place.ranks} processes share {len(lengths)} utterances in batches of {batch_size}: each needs one; "
                 "take fewer processes (trainer.devices) or larger batches (data.batch_size)"
             )
-        self.lengths = lengths if isinstance(lengths, HeaderSizes) else np.asarray(lengths)
+        self.lengths = np.asarray(lengths) if isinstance(lengths, Sequence) else lengths
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.seed = seed

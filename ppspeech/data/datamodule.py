@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import pytorch_lightning as lightning
@@ -11,6 +12,7 @@ from torch.utils.data import DataLoader
 from ppspeech.audio import GivenFeatures, MfccConfig
 from ppspeech.audio.embeddings import EmbeddingConfig
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate
+from ppspeech.data.corpora.packed import PackedCorpus, is_packed, read_packed
 from ppspeech.data.corpus import Corpus
 from ppspeech.data.features import FeatureStore
 from ppspeech.data.normalization import publicly_normalized
@@ -33,7 +35,8 @@ class SpeechDataModule(lightning.LightningDataModule):
     Where `by_speaker` is set before training, all that somebody says is one rank's.
 
     Args:
-        corpus: a registered name or a folder; `synthetic` needs no file.
+        corpus: a registered name, a folder, or a folder of packed features (`ppspeech pack`), which are read batch by
+            batch whatever their number; `synthetic` needs no file.
         options: what the corpus's loader takes, such as `{"speakers": 20}`; or that by corpus, such as
             `{"synthetic": {"speakers": 20}}`, which leaves other corpora as they are.
         split: `speaker` holds out people, `take` repetitions, `official` uses the corpus's own (a folder's column
@@ -89,16 +92,21 @@ class SpeechDataModule(lightning.LightningDataModule):
         self.workers = workers
         self.seed = seed
         self.by_speaker = False
+        self.packed: PackedCorpus | None = None
         self._normalized: MfccConfig | None = None
         self.parts: Mapping[str, UtteranceDataset] = {}
 
     def prepare_data(self) -> None:
         """Build or check the corpus, once on each machine."""
-        load_corpus(self.corpus_name, **self.options)
+        if not is_packed(self.corpus_name):
+            load_corpus(self.corpus_name, **self.options)
 
     def setup(self, stage: str | None = None) -> None:  # noqa: ARG002 (Lightning's signature; all stages share one split)
         """Listen to the corpus and split it; features are left for when they are needed."""
         if self.parts:
+            return
+        if is_packed(self.corpus_name):
+            self._unpack()
             return
         corpus = load_corpus(self.corpus_name, **self.options)
         module = self.trainer and self.trainer.lightning_module
@@ -115,6 +123,23 @@ class SpeechDataModule(lightning.LightningDataModule):
             name: UtteranceDataset(part, store.lazy(part.utterances), self.vocabulary) for name, part in parts.items()
         }
 
+    def _unpack(self) -> None:
+        """The parts of packed features. Raises CorpusError for what they cannot be: heard or split in another way."""
+        given = {"options": self.options, "mfcc": self.mfcc, "normalization": self.normalization}
+        given |= {"encoder": self.encoder, "rate": self.rate}
+        strange = [name for name, value in given.items() if value]
+        shares = [part for part in (self.test, self.validation) if not isinstance(part, list)]
+        if strange or self.split_by != "speaker" or len(shares) < 2:
+            raise CorpusError(
+                f"{self.corpus_name} holds packed features, as they were heard, and is split by shares of the speakers: "
+                f"leave out {', '.join(f'data.{name}' for name in strange) or 'data.split and names'}"
+            )
+        self.packed = read_packed(Path(self.corpus_name))
+        divided = self.packed.divided(*shares, self.seed)
+        self.vocabulary = self.packed  # type: ignore[assignment]
+        self.parts = {name: self.packed.part(places) for name, places in divided.items()}
+        self.corpus = self.parts["train"].corpus
+
     def _embedded(self, corpus: Corpus, embedding: EmbeddingConfig | None) -> EmbeddingConfig | None:
         """The public embedding that a model hears through, if it does: it leaves no choice of MFCCs."""
         if embedding is None:
@@ -129,6 +154,8 @@ class SpeechDataModule(lightning.LightningDataModule):
 
     def config(self, corpus: Corpus) -> MfccConfig:
         """The front end for this corpus; where its features are given, their number."""
+        if self.packed is not None:
+            return self.packed.config
         if corpus.features is not None:
             return GivenFeatures(given=corpus.features)
         if not self.normalization and self.encoder is None:

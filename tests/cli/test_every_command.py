@@ -50,6 +50,7 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "music find": ("clip.wav", "--index", EVIL),
     "music index": (EVIL, "-o", "songs.index"),
     "music serve": (EVIL,),
+    "pack": (EVIL, "--out", "packed"),
     "party": (EVIL,),
     "patches": (EVIL, "--background", EVIL, "-o", "word.patches"),
     "recognize": (EVIL, "clip.wav"),

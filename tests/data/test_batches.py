@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ppspeech.data import Corpus, LengthBuckets, Utterance, UtteranceDataset, Vocabulary, collate
-from ppspeech.errors import CorpusError
+from ppspeech.errors import CorpusError, PpspeechError
+from ppspeech.ranks import Ranks
 
 CORPUS = Corpus(
     "tiny",
@@ -42,8 +43,10 @@ def test_mismatches_are_refused() -> None:
         Vocabulary(CORPUS).encode("word", "maybe")
     with pytest.raises(CorpusError, match="batch_size"):
         LengthBuckets([1, 2], 0)
-    with pytest.raises(CorpusError, match=r"rank must lie in 0\.\.1"):
-        LengthBuckets([1, 2], 1, rank=2, ranks=2)
+    with pytest.raises(PpspeechError, match=r"rank must lie in 0\.\.1"):
+        LengthBuckets([1, 2], 2, place=Ranks(2, 2))
+    with pytest.raises(CorpusError, match="2 processes share 1 utterances"):
+        LengthBuckets([1], 2, place=Ranks(1, 2))
 
 
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=300), st.integers(1, 40), st.booleans())
@@ -64,15 +67,35 @@ def test_order_changes_with_the_epoch_and_repeats_with_the_seed() -> None:
     assert first != list(buckets)
 
 
-@given(st.integers(1, 60), st.integers(1, 7), st.integers(1, 5), st.booleans())
-def test_ranks_share_an_epoch(count: int, size: int, ranks: int, shuffle: bool) -> None:
+@given(st.integers(5, 60), st.integers(5, 9), st.integers(1, 5), st.booleans())
+def test_ranks_share_every_batch_of_an_epoch(count: int, size: int, ranks: int, owned: bool) -> None:
+    """Step by step they have the utterances of one process, each once; what is owned is its owner's."""
+    lengths, unit = [1 + (7 * i) % 23 for i in range(count)], torch.arange(count) % 3
+    places = [Ranks(rank, ranks) for rank in range(ranks)]
+    mine = [place.owns(unit).numpy() if owned else None for place in places]
+    shared = [
+        list(LengthBuckets(lengths, size, place=place, mine=own)) for place, own in zip(places, mine, strict=True)
+    ]
+    for alone, *parts in zip(LengthBuckets(lengths, size), *shared, strict=True):
+        assert sorted(index for part in parts for index in part) == sorted(alone)
+        if owned:
+            owners = [set(unit[part].tolist()) for part in parts]
+            assert sum(map(len, owners)) == len(set.union(*owners))
+        else:
+            assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@given(st.integers(5, 60), st.integers(5, 9), st.integers(1, 5))
+def test_ranks_share_what_is_held_out(count: int, size: int, ranks: int) -> None:
     lengths = [1 + (7 * i) % 23 for i in range(count)]
-    alone = list(LengthBuckets(lengths, size, shuffle=shuffle))
-    shared = [list(LengthBuckets(lengths, size, shuffle=shuffle, rank=rank, ranks=ranks)) for rank in range(ranks)]
-    assert len({len(batches) for batches in shared}) == 1
-    together = [batch for turn in zip(*shared, strict=True) for batch in turn]
-    assert together[: len(alone)] == alone
-    assert len(together) < len(alone) + ranks
+    shared = [LengthBuckets(lengths, size, shuffle=False, place=Ranks(rank, ranks)) for rank in range(ranks)]
+    assert all(len(list(each)) == len(each) > 0 for each in shared)
+    assert sorted(index for each in shared for batch in each for index in batch) == list(range(count))
+
+
+def test_a_batch_of_nobody_has_no_length() -> None:
+    assert collate([])["features"].shape == (0, 0, 0)
+    assert len(collate([])["lengths"]) == 0
 
 
 def test_buckets_save_padding() -> None:

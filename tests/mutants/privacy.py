@@ -20,8 +20,9 @@ GRADIENT_TESTS, PLAN_TESTS = "tests/training/test_gradient_privacy.py", "tests/p
 HOOK_TESTS, NOISY_TESTS = "tests/training/test_private_hook.py", "tests/filters/test_noisy.py"
 SHIFT_TESTS, STATISTICS_TESTS = "tests/training/test_shifts.py", "tests/training/test_private_statistics.py"
 
-RELEASED = "noisy = self.release.release(self.steps()).value\n"
-DRAWN = "flat = flat + whole_noise(self.scale, flat)"
+RELEASED = "noisy = self.release.release(self.steps(), place).value\n"
+FLAT = "torch.cat([total.flatten() for total in sums])"
+DRAWN = f"flat = noisy_sum({FLAT}, self.scale, place)"
 CLIPPED = "emission = clip_norm(emission, math.sqrt(1 - release.transition_share))"
 UNIT_NORM = "torch.linalg.vector_norm(vectors, dim=1, dtype=torch.float64)"
 COINS = "torch.from_numpy(coins(self.sampling, int(self.mine.sum())))"
@@ -47,7 +48,7 @@ PRIVACY = [
         "privacy 1c half the noise of gradients",
         "every step tells twice as much",
         LAW_TESTS,
-        (PLAN, DRAWN, f"{DRAWN} // 2"),
+        (PLAN, DRAWN, f"flat = noisy_sum({FLAT}, self.scale / 2, place)"),
     ),
     mutant(
         "privacy 1d half the noise in an objective",
@@ -141,7 +142,7 @@ PRIVACY = [
         LAW_TESTS,
         (
             STATISTICS,
-            "        return self.mechanism.release(total)\n",
+            "        return self.mechanism.release(total, place)\n",
             "        kept = KEPT.setdefault(len(total), self.mechanism.release(torch.zeros_like(total)).value)\n"
             "        return Released(total + kept, self.event, self.guarantee)\n",
         ),
@@ -155,8 +156,14 @@ PRIVACY = [
         "privacy 5b noise of gradients used again in every step",
         "differences of steps are bare",
         LAW_TESTS,
-        (PLAN, DRAWN, "flat = flat + KEPT.setdefault(len(flat), whole_noise(self.scale, flat))"),
-        (PLAN, "ALONE = Ranks()", "ALONE = Ranks()\nKEPT = {}"),
+        (
+            PLAN,
+            DRAWN,
+            f"flat = {FLAT}\n"
+            "        none = torch.zeros_like(flat)\n"
+            "        flat = flat + KEPT.setdefault(len(flat), noisy_sum(none, self.scale, place))",
+        ),
+        (PLAN, "def _event(", "KEPT = {}\n\n\ndef _event("),
     ),
     mutant(
         "privacy 5c noise of gradients used again for every parameter",
@@ -165,8 +172,9 @@ PRIVACY = [
         (
             PLAN,
             DRAWN,
-            "one = whole_noise(self.scale, sums[0].flatten())\n"
-            "            flat = flat + one.repeat(len(sums))[: len(flat)]",
+            "one = noisy_sum(torch.zeros_like(sums[0].flatten()), self.scale, place)\n"
+            f"        flat = {FLAT}\n"
+            "        flat = flat + one.repeat(len(sums))[: len(flat)]",
         ),
     ),
     mutant(

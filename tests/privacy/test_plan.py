@@ -14,7 +14,8 @@ from torch import distributed, multiprocessing, nn
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Relation
 from ppspeech.privacy.audit import run_audits
-from ppspeech.privacy.gradients import STEPS, GradientPlan, PoissonBatches, Ranks
+from ppspeech.privacy.gradients import STEPS, GradientPlan, PoissonBatches
+from ppspeech.ranks import Ranks
 
 ONE = Relation("record", "add_remove")
 

@@ -37,7 +37,13 @@ def check_public(trainer: lightning.Trainer, module: lightning.LightningModule) 
     data = getattr(trainer, "datamodule", None)
     if not isinstance(module, SpeechModule) or not isinstance(data, SpeechDataModule) or data.invented:
         return
-    check_disjoint(data.corpus, [*module.public_speech(), *normalizing(data.normalization)])
+    spoken = [*module.public_speech(), *normalizing(data.normalization)]
+    if data.packed is not None and spoken:
+        raise PrivacyError(
+            f"{data.packed.name} holds packed features, which do not show whether public recordings are among them: "
+            "train on the recordings themselves"
+        )
+    check_disjoint(data.corpus, spoken)
 
 
 def check_precision(trainer: lightning.Trainer) -> None:
