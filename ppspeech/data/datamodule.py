@@ -125,17 +125,17 @@ class SpeechDataModule(lightning.LightningDataModule):
 
     def _unpack(self) -> None:
         """The parts of packed features. Raises CorpusError for what they cannot be: heard or split in another way."""
-        given = {"options": self.options, "mfcc": self.mfcc, "normalization": self.normalization}
+        given: dict[str, Any] = {"options": self.options, "mfcc": self.mfcc, "normalization": self.normalization}
         given |= {"encoder": self.encoder, "rate": self.rate}
         strange = [name for name, value in given.items() if value]
-        shares = [part for part in (self.test, self.validation) if not isinstance(part, list)]
-        if strange or self.split_by != "speaker" or len(shares) < 2:
+        test, validation = self.test, self.validation
+        if strange or self.split_by != "speaker" or isinstance(test, list) or isinstance(validation, list):
             raise CorpusError(
-                f"{self.corpus_name} holds packed features, as they were heard, and is split by shares of the speakers: "
+                f"{self.corpus_name} holds packed features, as they were heard, and is split by shares of speakers: "
                 f"leave out {', '.join(f'data.{name}' for name in strange) or 'data.split and names'}"
             )
         self.packed = read_packed(Path(self.corpus_name))
-        divided = self.packed.divided(*shares, self.seed)
+        divided = self.packed.divided(test, validation, self.seed)
         self.vocabulary = self.packed  # type: ignore[assignment]
         self.parts = {name: self.packed.part(places) for name, places in divided.items()}
         self.corpus = self.parts["train"].corpus

@@ -168,7 +168,7 @@ class PackedPart(UtteranceDataset):
 
     def __init__(self, packed: PackedCorpus, places: NDArray[np.int64]) -> None:
         self.packed, self.places = packed, places
-        self.features = PackedFeatures(packed, places)
+        self.features = self._packed_features = PackedFeatures(packed, places)
         self.labels = torch.from_numpy(packed.labels[places].astype(np.int64))
 
     @property
@@ -183,13 +183,13 @@ class PackedPart(UtteranceDataset):
     @property
     def lengths(self) -> list[int]:
         """Frames of every item, exactly."""
-        found: list[int] = self.features.sizes[np.arange(len(self))].tolist()
+        found: list[int] = self._packed_features.sizes[np.arange(len(self))].tolist()
         return found
 
     @property
-    def sizes(self) -> Any:  # type: ignore[override]
+    def sizes(self) -> Any:
         """The same, looked up when they are asked for."""
-        return self.features.sizes
+        return self._packed_features.sizes
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,9 @@ def read_packed(folder: Path) -> PackedCorpus:
         plain = json.loads(path.read_text(encoding="utf-8"))
         if plain["format"] != FORMAT:
             raise ValueError(f"this version reads format {FORMAT}")
-        kept = {name: tuple(value) if isinstance(value, list) else value for name, value in plain["config"].items()}
+        kept: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in plain["config"].items()
+        }
         config = MfccConfig(**kept) if plain["given"] is None else GivenFeatures(given=int(plain["given"]))
         names = {label: tuple(map(str, plain["names"][label])) for label in LABELS}
         counts = [plain[name] for name in ("sample_rate", "utterances", "frames")]
