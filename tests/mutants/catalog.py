@@ -16,6 +16,7 @@ from tests.mutants.noise import NOISE
 from tests.mutants.privacy import PRIVACY
 from tests.mutants.promises import PROMISES
 from tests.mutants.protocols import PROTOCOLS
+from tests.mutants.ranks import RANK_MUTANTS
 from tests.mutants.releases import RELEASES
 from tests.mutants.search import SEARCH
 from tests.mutants.sentences import SENTENCES
@@ -50,6 +51,7 @@ MUTANTS = [
     *PROMISES,
     *RELEASES,
     *PRIVACY,
+    *RANK_MUTANTS,
     *TABLES,
     *CENTRAL,
     *ANONYMITY,

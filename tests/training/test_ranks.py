@@ -48,7 +48,10 @@ QUICK = {
     "private_people": (fit("keyword_dp", "--trainer.max_epochs", "1", "--privacy", PEOPLE), 1e-3),
     "private_bounded": (fit("keyword_dp", "--trainer.max_epochs", "1", "--privacy", BOUNDED), 1e-3),
     "private_steps": (fit("keyword_network", "--trainer.max_epochs", "2", "--privacy", STEPS), 1e-4),
-    "private_minimum": (fit("large_margin", "--model.label", "word", "--privacy", MINIMUM), 1e-2),  # noise for what the solver leaves
+    "private_minimum": (
+        fit("large_margin", "--model.label", "word", "--privacy", MINIMUM),
+        1e-2,
+    ),  # noise for what the solver leaves
 }
 """Recipes, and how far, of the largest number, their parameters may be from those of one process."""
 
