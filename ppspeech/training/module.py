@@ -269,6 +269,7 @@ def quiet_lightning() -> None:
         ".*does not have many workers.*",  # features come from memory
         ".*Total length of `list` across ranks is zero.*",  # a recipe without a validation part
         ".*`val_dataloader` but have no `validation_step`.*",  # a background model has nothing to validate
+        ".*`validation_step` but have no `val_dataloader`.*",  # a game is judged when it is over
         ".*number of training batches.*smaller than the logging interval.*",  # EM logs once an epoch
         ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",  # inside Lightning
         ".*The dirpath has changed from.*",  # a resumed run keeps its checkpoints in a folder of its own

@@ -39,15 +39,15 @@ NOISE = [
         "tests/training/test_private_statistics.py",
         (
             "privacy/mechanisms/unit_sum.py",
-            "total + whole_noise(self.scale, total)",
-            "total + whole_noise(self.scale, total) // 2",
+            "noisy = noisy_sum(total, self.scale, place)",
+            "noisy = noisy_sum(total, self.scale / 2, place)",
         ),
     ),
     mutant(
         "half the noise on gradients",
         "twice the epsilon that is stated",
         PLAN_TESTS,
-        (PLAN, "flat + whole_noise(self.scale, flat)", "flat + whole_noise(self.scale, flat) // 2"),
+        (PLAN, ", self.scale, place)\n", ", self.scale / 2, place)\n"),
     ),
     mutant(
         "one noise for all steps",
@@ -55,10 +55,11 @@ NOISE = [
         PLAN_TESTS,
         (
             PLAN,
-            "            flat = flat + whole_noise(self.scale, flat)\n",
-            "            kept = vars(GradientPlan).get('kept')\n"
-            "            GradientPlan.kept = whole_noise(self.scale, flat) if kept is None else kept\n"
-            "            flat = flat + GradientPlan.kept\n",
+            "        flat = noisy_sum(torch.cat([total.flatten() for total in sums]), self.scale, place)\n",
+            "        flat = torch.cat([total.flatten() for total in sums])\n"
+            "        kept, none = vars(GradientPlan).get('kept'), torch.zeros_like(flat)\n"
+            "        GradientPlan.kept = noisy_sum(none, self.scale, place) if kept is None else kept\n"
+            "        flat = flat + GradientPlan.kept\n",
         ),
     ),
     mutant(

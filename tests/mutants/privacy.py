@@ -298,7 +298,7 @@ PRIVACY = [
         SHIFT_TESTS,
         (
             SHIFTS,
-            "return self.mechanism.release(self.mechanism.add_up(self.bounded(vectors)))",
+            "return self.mechanism.release(self.mechanism.add_up(self.bounded(vectors)), place)",
             "told = self.mechanism.release(self.mechanism.add_up(self.bounded(vectors)))\n"
             "        half = (told.value + self.bounded(vectors).sum(0)) / 2\n"
             "        return Released(half, told.event, told.guarantee)",

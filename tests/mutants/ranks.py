@@ -2,11 +2,14 @@
 
 from tests.mutants.mutant import mutant
 
-RANKS, SUMS, PLAN = "ranks.py", "privacy/mechanisms/unit_sum.py", "privacy/gradients/plan.py"
+SUMS, PLAN = "privacy/mechanisms/unit_sum.py", "privacy/gradients/plan.py"
 GRADIENTS, DATA = "training/private/gradients.py", "data/datamodule.py"
-STATISTICS, CLASSES = "privacy/mechanisms/statistics.py", "training/classes.py"
+STATISTICS = "privacy/mechanisms/statistics.py"
 TESTS, PLAN_TESTS = "tests/training/test_ranks.py", "tests/privacy/test_plan.py"
 ONE_NOISE = f"{TESTS}::test_released_sums_have_one_noise_of_full_size"
+
+OWNED = "self.mine = place.owns(torch.arange(self.units))"
+BOOKED = "sigma = float(dyadic(noise_multiplier * STEPS))"
 
 RANK_MUTANTS = [
     mutant(

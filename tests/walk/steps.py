@@ -169,11 +169,6 @@ WORDS = [
         f"ppspeech train keyword_hmm --data.corpus mine {QUICK}",
         rf"(?s)test_accuracy.*{CHECKPOINT}",
     ),
-    Step(
-        "two processes",
-        f"ppspeech train keyword_hmm --data.corpus mine {QUICK} --trainer.devices 2 --trainer.strategy ddp",
-        "test_accuracy",
-    ),
     Step("packed features", "ppspeech pack mine --out packed", "utterances", makes=("packed/packed.json",)),
     Step("training on them", f"ppspeech train keyword_hmm --data.corpus packed {QUICK}", "test_accuracy"),
     Step("a checkpoint without a guarantee stays here", "ppspeech export {checkpoint} --out words", "--not-private", 2),
