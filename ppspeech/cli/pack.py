@@ -15,6 +15,7 @@ def pack(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to make.")],
     cmvn: Annotated[Literal["utterance", "none"], typer.Option(help="Mean and variance normalization.")] = "utterance",
     vad_db: Annotated[float | None, typer.Option(help="Drop frames this far below the loudest, in dB.")] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out recordings that cannot be used.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a line.")] = False,
 ) -> None:
     """Compute all features of a corpus, once, and keep them side by side: recipes read them batch by batch.
@@ -29,7 +30,7 @@ def pack(
 
     corpus = load_corpus(where)
     config = replace(MfccConfig.at_rate(corpus.sample_rate), cmvn=cmvn, vad_db=vad_db)
-    packed = write_packed(out, corpus, config)
+    packed = write_packed(out, corpus, config, skip_bad=skip_bad)
     if as_json:
         facts = {"folder": str(out), "utterances": len(packed), "frames": packed.frames, "features": config.features}
         typer.echo(json.dumps(facts))

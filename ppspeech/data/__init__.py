@@ -7,9 +7,10 @@ that importing takes.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate, numbered
+from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, check_shared, collate, numbered
 from ppspeech.data.corpora.folder import clips_by_speaker, cohort_at
-from ppspeech.data.corpora.packed import read_packed, write_packed, write_rows_packed
+from ppspeech.data.corpora.packed import read_packed
+from ppspeech.data.corpora.packing import write_packed, write_rows_packed
 from ppspeech.data.corpora.synthetic import SyntheticCorpus
 from ppspeech.data.corpus import LABELS, Corpus, Utterance
 from ppspeech.data.encoding import publicly_encoded
@@ -57,6 +58,7 @@ __all__ = [
     "UtteranceDataset",
     "Vocabulary",
     "check_disjoint",
+    "check_shared",
     "clips_by_speaker",
     "cohort_at",
     "collate",

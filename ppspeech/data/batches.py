@@ -121,6 +121,15 @@ def collate(items: Sequence[Batch]) -> Batch:
     return batch | {name: torch.stack([item[name] for item in items]) for name in items[0] if name != "features"}
 
 
+def check_shared(batch_size: int, place: Ranks) -> None:
+    """Refuse batches of which a rank would never have a part. Raises CorpusError."""
+    if batch_size < place.ranks:
+        raise CorpusError(
+            f"{place.ranks} processes share batches of {batch_size}: each needs one utterance; take fewer processes "
+            "(trainer.devices) or larger batches (data.batch_size)"
+        )
+
+
 class LengthBuckets(Sampler[list[int]]):
     """Batches of utterances of similar length, so that little of a batch is padding.
 
@@ -148,11 +157,9 @@ class LengthBuckets(Sampler[list[int]]):
     ) -> None:
         if batch_size < 1:
             raise CorpusError(f"batch_size must be >= 1, got {batch_size}")
-        if 0 < len(lengths) < place.ranks or batch_size < place.ranks:
-            raise CorpusError(
-                f"{place.ranks} processes share {len(lengths)} utterances in batches of {batch_size}: each needs one; "
-                "take fewer processes (trainer.devices) or larger batches (data.batch_size)"
-            )
+        check_shared(batch_size, place)
+        if 0 < len(lengths) < place.ranks:
+            raise CorpusError(f"{place.ranks} processes share {len(lengths)} utterances: lower trainer.devices")
         self.lengths = np.asarray(lengths) if isinstance(lengths, Sequence) else lengths
         self.batch_size = batch_size
         self.shuffle = shuffle

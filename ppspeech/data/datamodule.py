@@ -134,8 +134,14 @@ class SpeechDataModule(lightning.LightningDataModule):
                 f"{self.corpus_name} holds packed features, as they were heard, and is split by shares of speakers: "
                 f"leave out {', '.join(f'data.{name}' for name in strange) or 'data.split and names'}"
             )
+        module = self.trainer and self.trainer.lightning_module
+        if getattr(module, "embedding", None) is not None:
+            raise CorpusError(f"{self.corpus_name} holds packed features, and a public embedding hears sound")
         self.packed = read_packed(Path(self.corpus_name))
         divided = self.packed.divided(test, validation, self.seed)
+        label: str | None = getattr(module, "label", None)
+        if label is not None:
+            self.packed.check_trained(label, divided["train"])
         self.vocabulary = self.packed  # type: ignore[assignment]
         self.parts = {name: self.packed.part(places) for name, places in divided.items()}
         self.corpus = self.parts["train"].corpus
@@ -289,6 +295,8 @@ class SentenceDataModule(SpeechDataModule):
 
     def setup(self, stage: str | None = None) -> None:
         """Split, join and hear; all stages share one split. Raises CorpusError where features are given."""
+        if is_packed(self.corpus_name):
+            raise CorpusError(f"{self.corpus_name} holds packed features, and sentences are joined from sound")
         super().setup(stage)
         if self._joined:
             return

@@ -145,7 +145,8 @@ def usable(
         lower = f"choose a rate that all have (`--data.rate {rates[0]}`), or " if narrow else ""
         raise CorpusError(
             f"{len(bad)} of {len(corpus)} recordings of {corpus.name!r} cannot be used: {told(bad)}; mend them, {lower}"
-            "leave them out (`--data.skip_bad true`, in a filter's recipe skip_bad: true); `ppspeech corpus` lists all"
+            "leave them out (`--data.skip_bad true`, of `ppspeech pack` --skip-bad, in a filter's recipe "
+            "skip_bad: true); `ppspeech corpus` lists all"
         )
     _warn_of_rates(corpus, heard, config)
     for kind, why in (("shared", "are also there under another name"), ("narrow", "lack part of the band")):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytorch_lightning as lightning
 import torch
+from pytorch_lightning.strategies import DDPStrategy
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
@@ -70,8 +71,7 @@ class SpeechModule(lightning.LightningModule, ABC):
 
     A Trainer with several devices gives each process, a rank, its part of every batch; `ranks` adds up what they find,
     so that all end with the parameters that one process would have, to rounding, and equal ones to the bit. How losses
-    become one is `mean_loss`. `half_precision` says that a recipe is no worse in `bf16-mixed`, `compiles` that
-    torch.compile gains something: both are for networks.
+    become one is `mean_loss`. `half_precision` says that a recipe is no worse in `bf16-mixed`: networks are.
     """
 
     label: str | None = None
@@ -79,7 +79,6 @@ class SpeechModule(lightning.LightningModule, ABC):
     meanings: Mapping[str, str] = MappingProxyType({})
     refuses_privacy: str = ""
     half_precision: bool = False
-    compiles: bool = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -140,8 +139,9 @@ class SpeechModule(lightning.LightningModule, ABC):
 
     def setup(self, stage: str) -> None:  # noqa: ARG002 (Lightning's signature)
         """Take the labels and the front end from the data module. Raises ModelError for a precision in which the recipe
-        would learn something else.
+        would learn something else, and for processes that cannot share it.
         """
+        check_strategy(self.trainer)
         precision = str(self.trainer.precision)
         if not self.half_precision and precision not in FULL:
             raise ModelError(
@@ -215,6 +215,21 @@ class SpeechModule(lightning.LightningModule, ABC):
         assert not isinstance(optimizer, list)
         optimizer.step()
         self.agree_()
+
+
+def check_strategy(trainer: lightning.Trainer) -> None:
+    """Refuse several processes other than those that hold the whole model and live as long as the run (`ddp`).
+
+    Processes that are gone after training take what a private run spent with them, and those that hold a part of the
+    model cannot bound what somebody adds to all of it. Raises ModelError.
+    """
+    strategy = trainer.strategy
+    whole = isinstance(strategy, DDPStrategy) and strategy._start_method == "popen"
+    if trainer.world_size > 1 and not whole:
+        raise ModelError(
+            f"several processes each need the whole model, from the beginning to the end: set trainer.strategy to ddp, "
+            f"got {getattr(strategy, '_start_method', '')} {type(strategy).__name__}".replace("  ", " ")
+        )
 
 
 def no_loss(module: nn.Module) -> Tensor:

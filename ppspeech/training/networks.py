@@ -63,7 +63,7 @@ class WordNetwork(SpeechModule):
 
     label = "word"
     public_start = True
-    half_precision = compiles = True
+    half_precision = True
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class CtcNetwork(WritesDown):
 
     label = "word"
     whole = True
-    half_precision = compiles = True
+    half_precision = True
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class SentenceNetwork(WritesDown):
 
     label = "word"
     whole = True
-    half_precision = compiles = True
+    half_precision = True
 
     def __init__(
         self,

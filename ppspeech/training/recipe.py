@@ -12,20 +12,21 @@ from typing import Any
 
 import torch
 import yaml  # type: ignore[import-untyped]
-from pytorch_lightning import LightningDataModule, LightningModule
+from pytorch_lightning import LightningDataModule, LightningModule, Trainer
 from pytorch_lightning.cli import ArgsType, LightningArgumentParser, LightningCLI
 from pytorch_lightning.utilities import rank_zero_only
+from pytorch_lightning.utilities.exceptions import MisconfigurationException  # type: ignore[attr-defined]
 
 from ppspeech.bundle import in_words
-from ppspeech.data import SpeechDataModule
-from ppspeech.errors import ModelError, PrivacyError, SpeechWarning, plain_warnings
+from ppspeech.data import SpeechDataModule, check_shared
+from ppspeech.errors import ModelError, PpspeechError, PrivacyError, SpeechWarning, plain_warnings
 from ppspeech.figures import Figure, show_figures
 from ppspeech.privacy.audit import AuditReport
 from ppspeech.ranks import Ranks, reasons
 from ppspeech.screen import Console
 from ppspeech.storage import atomic_write
 from ppspeech.training.audit import audit_recipe, figures_of
-from ppspeech.training.module import SpeechModule, quiet_lightning
+from ppspeech.training.module import SpeechModule, check_strategy, quiet_lightning
 from ppspeech.training.private import PrivacyHook
 from ppspeech.training.release import note_audited, note_measured
 
@@ -45,16 +46,30 @@ class RecipeCLI(LightningCLI):
         # Our samplers know their rank; Lightning must not deal their batches out once more.
         parser.set_defaults({"trainer.enable_model_summary": False, "trainer.use_distributed_sampler": False})
 
+    def instantiate_trainer(self, **kwargs: Any) -> Trainer:
+        """Lightning's own. Raises ModelError, in one sentence, for devices or a strategy that there are not."""
+        try:
+            trainer = super().instantiate_trainer(**kwargs)
+        except (MisconfigurationException, ValueError, TypeError) as refused:
+            if isinstance(refused, PpspeechError):
+                raise
+            raise ModelError(f"these settings make no Trainer: {' '.join(str(refused).split())}") from None
+        check_strategy(trainer)
+        return trainer
+
     def instantiate_classes(self) -> None:
         """Say that a test follows, and add the hook of the `privacy` block.
 
-        Raises PrivacyError for a setting that there is not.
+        Raises PrivacyError for a setting that there is not, and CorpusError for batches smaller than processes are
+        many.
         """
         super().instantiate_classes()
         if isinstance(self.model, SpeechModule):
             self.model.will_be_tested = True
         asked: dict[str, Any] | None = self._get(self.config, "privacy")
         self.ranks = Ranks.of(self.trainer)
+        if isinstance(self.datamodule, SpeechDataModule):
+            check_shared(self.datamodule.batch_size, self.ranks)
         self.canaries = _canaries(self._get(self.config, "audit"))
         if self.canaries and self.ranks.ranks > 1:
             raise PrivacyError(

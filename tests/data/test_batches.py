@@ -45,7 +45,7 @@ def test_mismatches_are_refused() -> None:
         LengthBuckets([1, 2], 0)
     with pytest.raises(PpspeechError, match=r"rank must lie in 0\.\.1"):
         LengthBuckets([1, 2], 2, place=Ranks(2, 2))
-    with pytest.raises(CorpusError, match="2 processes share 1 utterances"):
+    with pytest.raises(CorpusError, match="2 processes share 1 utterances: lower"):
         LengthBuckets([1], 2, place=Ranks(1, 2))
 
 

@@ -1,14 +1,23 @@
 """Packed features: what was heard comes back, bit for bit, in training too; damage is told."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from ppspeech.audio import MfccConfig
-from ppspeech.data import FeatureStore, SpeechDataModule, load_corpus, read_packed, write_packed
+from ppspeech.audio import GivenFeatures, MfccConfig
+from ppspeech.data import (
+    FeatureStore,
+    SentenceDataModule,
+    SpeechDataModule,
+    load_corpus,
+    read_packed,
+    write_packed,
+    write_rows_packed,
+)
 from ppspeech.errors import CorpusError
 
 OPTIONS = {"words": ("no", "yes"), "speakers": 6, "takes": 2}
@@ -56,6 +65,9 @@ def test_nobody_is_in_two_parts(packed: Path) -> None:
         ("starts.npy", lambda raw: raw[:-8], "cannot be read"),
         ("labels.npy", lambda raw: raw[:-4] + np.int32(99).tobytes(), None),
         ("labels.npy", lambda raw: raw[:40], "cannot be read"),
+        ("labels.npy", lambda raw: raw[:-20] + np.array([0, -1, 0, 0, 0], "<i4").tobytes(), "names speaker -1"),
+        ("labels.npy", lambda raw: raw[:-20] + np.array([-2, 0, 0, 0, 0], "<i4").tobytes(), "names word -2"),
+        ("labels.npy", lambda raw: raw[:-20] + np.array([2, 0, 0, 0, 0], "<i4").tobytes(), "names word 2, and there"),
         ("packed.json", lambda raw: raw[:-9], "is no packed corpus"),
         ("packed.json", lambda raw: json.dumps(json.loads(raw) | {"utterances": 10**9}).encode(), "labels.npy holds"),
         ("packed.json", lambda raw: json.dumps(json.loads(raw) | {"frames": -1}).encode(), "whole numbers"),
@@ -81,4 +93,23 @@ def test_what_cannot_be_is_refused(packed: Path, tmp_path: Path) -> None:
             SpeechDataModule(str(packed), **given).setup()  # type: ignore[arg-type]
     with pytest.raises(CorpusError, match="leave nobody"):
         SpeechDataModule(str(packed), test=1.0).setup()
-    assert not (tmp_path / "none").exists()
+    with pytest.raises(CorpusError, match="sentences are joined from sound"):
+        SentenceDataModule(corpus=str(packed)).setup()
+    found = read_packed(packed)
+    with pytest.raises(CorpusError, match="nobody says word yes in training"):
+        found.check_trained("word", np.flatnonzero(found.labels[:, 0] == 0))
+    found.check_trained("word", np.arange(24))
+
+
+@pytest.mark.parametrize(("shape", "said"), [((0, 3), "not (frames, 3)"), ((2, 4), "not (frames, 3)"), (None, "no")])
+def test_a_folder_is_whole_or_not_there(tmp_path: Path, shape: tuple[int, int] | None, said: str) -> None:
+    names: dict[str, tuple[str, ...]] = {"word": ("a",), "speaker": ("b",), "emotion": (), "gender": ()}
+    labels, out = (0, 0, -1, -1, 0), tmp_path / "deep" / "packed"
+    rows = [] if shape is None else [(torch.ones(2, 3), labels), (torch.ones(shape), labels)]
+    with pytest.raises(CorpusError, match=re.escape(said)):
+        write_rows_packed(out, "none", 16_000, GivenFeatures(given=3), names, rows)
+    assert list(out.parent.iterdir()) == []
+    found = write_rows_packed(out, "one", 16_000, GivenFeatures(given=3), names, [(torch.ones(2, 3), labels)])
+    with pytest.raises(CorpusError, match="1 utterances have no emotion"):
+        found.check_trained("emotion", np.arange(1))
+    assert [path.name for path in out.parent.iterdir()] == ["packed"]

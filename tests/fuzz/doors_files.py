@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from ppspeech.audio import GivenFeatures
 from ppspeech.bundle import BundleConfig, PrivacyStatement, load_bundle, read_json, write_bundle
 from ppspeech.bundle.format import CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, WEIGHTS, digest_file
 from ppspeech.bundle.metrics import metrics_from_json
 from ppspeech.bundle.reader import replay
 from ppspeech.bundle.weights import read_weights
-from ppspeech.data import load_corpus
+from ppspeech.data import SpeechDataModule, load_corpus, write_rows_packed
 from ppspeech.data.filtered import FILTERING, read_filtering, read_given
 from ppspeech.figures import Figure
 from ppspeech.network import Address
@@ -228,6 +230,38 @@ def filtered_features() -> Door:
         return read_given(file, 2)
 
     return Door(enter, (seed,))
+
+
+def _packed(name: str, form: Any = "bytes") -> Door:
+    """A folder of packed features with one file changed, taken whole."""
+    folder = new_folder() / "packed"
+    names: dict[str, tuple[str, ...]] = {"word": ("no", "yes"), "speaker": ("ann", "bob"), "emotion": (), "gender": ()}
+    rows = [(torch.ones(3, 2), (place % 2, place // 2, -1, -1, 0)) for place in range(4)]
+    write_rows_packed(folder, "some", 16_000, GivenFeatures(given=2), names, rows)
+
+    def enter(data: bytes) -> object:
+        (folder / name).write_bytes(data)
+        found = SpeechDataModule(str(folder), test=0)
+        found.setup()
+        part = found.parts["train"]
+        return [(part[place], part.corpus[place]) for place in range(len(part))]
+
+    return Door(enter, ((folder / name).read_bytes(),), form)
+
+
+@door(cost=40)
+def packed() -> Door:
+    return _packed("packed.json", "json")
+
+
+@door(cost=40)
+def packed_starts() -> Door:
+    return _packed("starts.npy")
+
+
+@door(cost=40)
+def packed_labels() -> Door:
+    return _packed("labels.npy")
 
 
 @door(cost=40)

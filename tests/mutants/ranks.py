@@ -5,9 +5,11 @@ from tests.mutants.mutant import mutant
 SUMS, PLAN = "privacy/mechanisms/unit_sum.py", "privacy/gradients/plan.py"
 GRADIENTS, DATA = "training/private/gradients.py", "data/datamodule.py"
 STATISTICS = "privacy/mechanisms/statistics.py"
+MODULE, OBSERVED = "training/module.py", "training/private/observed.py"
 TESTS, PLAN_TESTS = "tests/training/test_ranks.py", "tests/privacy/test_plan.py"
 ONE_NOISE = f"{TESTS}::test_released_sums_have_one_noise_of_full_size"
 
+ADDED = "return place.added(part + whole_noise(scale, part) if place.first else part)"
 OWNED = "self.mine = place.owns(torch.arange(self.units))"
 BOOKED = "sigma = float(dyadic(noise_multiplier * STEPS))"
 
@@ -16,21 +18,13 @@ RANK_MUTANTS = [
         "ranks 1 noise drawn on every rank and averaged",
         "half the variance that is booked",
         f"{ONE_NOISE} {PLAN_TESTS}::test_two_ranks_make_one_poisson_sample_and_one_noise",
-        (
-            SUMS,
-            "return place.added(part + whole_noise(scale, part) if place.first else part)",
-            "return place.added(part) + place.added(whole_noise(scale, part)) // place.ranks",
-        ),
+        (SUMS, ADDED, "return place.added(part) + place.added(whole_noise(scale, part)) // place.ranks"),
     ),
     mutant(
         "ranks 2 every rank its own noise",
         "ranks differ, and who averages them takes noise off",
         f"{ONE_NOISE} {PLAN_TESTS}::test_two_ranks_make_one_poisson_sample_and_one_noise",
-        (
-            SUMS,
-            "return place.added(part + whole_noise(scale, part) if place.first else part)",
-            "return place.added(part) + whole_noise(scale, part)",
-        ),
+        (SUMS, ADDED, "return place.added(part) + whole_noise(scale, part)"),
     ),
     mutant(
         "ranks 3 a unit split across ranks",
@@ -48,36 +42,36 @@ RANK_MUTANTS = [
         "ranks 5 a batch drawn by both ranks from the same part",
         "half of the people join twice, with gradients of twice the bound, and the others never",
         PLAN_TESTS,
-        (
-            PLAN,
-            "self.mine = place.owns(torch.arange(self.units))",
-            "self.mine = torch.arange(self.units) % place.ranks == 0",
-        ),
+        (PLAN, OWNED, "self.mine = torch.arange(self.units) % place.ranks == 0"),
     ),
     mutant(
         "ranks 6 every rank draws from everybody",
         "a unit joins with 1 - (1 - q)^2, and sometimes twice",
         PLAN_TESTS,
-        (
-            PLAN,
-            "self.mine = place.owns(torch.arange(self.units))",
-            "self.mine = torch.ones(self.units, dtype=torch.bool)",
-        ),
+        (PLAN, OWNED, "self.mine = torch.ones(self.units, dtype=torch.bool)"),
     ),
     mutant(
         "ranks 7 an event for a rank's share of the noise",
         "the account has more noise than there is",
         f"{PLAN_TESTS} tests/privacy/test_accountant.py",
-        (
-            PLAN,
-            "sigma = float(dyadic(noise_multiplier * STEPS))",
-            "sigma = float(dyadic(1.4142 * noise_multiplier * STEPS))",
-        ),
+        (PLAN, BOOKED, "sigma = float(dyadic(1.4142 * noise_multiplier * STEPS))"),
     ),
     mutant(
         "ranks 8 the trainer's place is not asked",
         "both ranks draw everybody's batches and release a sum of their own",
         f"{TESTS}::test_every_speaker_joins_once_and_whole",
         (GRADIENTS, "self._place = Ranks.of(trainer)", "self._place = ONE_RANK"),
+    ),
+    mutant(
+        "ranks 9 processes that take the account with them",
+        "the process that is left says that nothing was spent",
+        f"{TESTS}::test_wrong_numbers_of_processes_are_refused_in_words",
+        (MODULE, ' and strategy._start_method == "popen"', ""),
+    ),
+    mutant(
+        "ranks 10 compiled kernels under a clip",
+        "what somebody adds is rounded by who is computed beside them",
+        "tests/training/test_gradient_privacy.py::test_compiled_modules_are_refused",
+        (OBSERVED, "if any(is_compiled(part) for part in module.modules()):", "if False:"),
     ),
 ]

@@ -274,7 +274,7 @@ def test_target_epsilon_is_kept_with_empty_batches(voices: SpeechDataModule, tra
 @pytest.mark.parametrize("unit", ["utterance", "speaker"])
 def test_a_step_is_the_slow_step(voices: SpeechDataModule, trainer: Make, unit: Any, monkeypatch: Any) -> None:
     """Everybody joins, the noise is silenced: one step equals clipped gradients added in a loop."""
-    monkeypatch.setattr("ppspeech.privacy.gradients.plan.whole_noise", lambda _, like: torch.zeros_like(like))
+    monkeypatch.setattr("ppspeech.privacy.mechanisms.unit_sum.whole_noise", lambda _, like: torch.zeros_like(like))
     told = {"expected_units": 10.0, "public_start": "zeros"}
     module, hook = Tiny(), PrivacyHook(noise_multiplier=1.0, sampling=1.0, clip=0.2, unit=unit, **told)
     trainer(max_epochs=1, callbacks=[hook]).fit(module, datamodule=voices)
@@ -291,6 +291,15 @@ def test_a_step_is_the_slow_step(voices: SpeechDataModule, trainer: Make, unit: 
         total += gradient * min(1.0, 0.2 / float(gradient.norm()))
     moved = torch.cat([p.detach().flatten() for p in module.parameters()])
     torch.testing.assert_close(moved, -0.5 * total / 10, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("compiled", [lambda module: torch.compile(module), lambda module: module.compile() or module])
+def test_compiled_modules_are_refused(voices: SpeechDataModule, trainer: Make, compiled: Any) -> None:
+    """Nothing is compiled: it is refused before."""
+    hook = PrivacyHook(noise_multiplier=1.0, expected_units=10.0, public_start="zeros")
+    with pytest.raises(PrivacyError, match=r"leave out torch\.compile"):
+        trainer(max_epochs=1, callbacks=[hook]).fit(compiled(Tiny()), datamodule=voices)
+    assert hook.spent == 0
 
 
 class Spy(torch.optim.SGD):

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 import pytorch_lightning as lightning
@@ -86,6 +87,26 @@ def test_a_recipe_may_solve_by_adversarial_training() -> None:
     assert accuracy(filtered, subject) < accuracy(exact, subject) + 0.1
     with pytest.raises(ModelError, match="one observation a sample"):
         learn_filter(x.view(60, 4, 8), subject[::4], task[::4], features=2, shape="convolution", solver=solver)
+
+
+@pytest.mark.parametrize("mode", ["steps", pytest.param("reversal", marks=pytest.mark.slow)])
+def test_two_processes_play_the_game_of_one(mode: Any) -> None:
+    """Batches of odd sizes, so that one process has more of each; epochs that end in a smaller batch."""
+    x, subject, task = people(100, inputs=6)
+    one, two = (
+        learn_filter(
+            *(x, subject, task),
+            features=2,
+            start="random",
+            solver=AdversarialSolver(mode=mode, batch_size=33, devices=devices),
+            iterations=2,
+        )
+        for devices in (1, 2)
+    )
+    torch.testing.assert_close(two.filter(x), one.filter(x), rtol=1e-4, atol=1e-4)
+    assert two.history == pytest.approx(one.history, rel=1e-4)
+    with pytest.raises(ModelError, match=r"devices must lie in 1\.\.33"):
+        AdversarialSolver(batch_size=33, devices=34)
 
 
 def test_reversed_gradient() -> None:

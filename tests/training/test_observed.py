@@ -10,9 +10,10 @@ import torch
 from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint, Timer
 from pytorch_lightning.cli import LightningArgumentParser, SaveConfigCallback
 
-from ppspeech.data import SpeechDataModule
-from ppspeech.errors import CorpusError
-from ppspeech.training import LargeMarginClassifier, PrivacyHook, SpeakerUbm, WordModels, export_checkpoint
+from ppspeech.audio import MfccConfig
+from ppspeech.data import SpeechDataModule, load_corpus, write_packed
+from ppspeech.errors import CorpusError, PrivacyError
+from ppspeech.training import LargeMarginClassifier, PrivacyHook, SpeakerUbm, WordModels, WordNetwork, export_checkpoint
 from ppspeech.training.private.observed import ONLY_SHOW
 
 Make = Callable[..., lightning.Trainer]
@@ -154,3 +155,17 @@ def test_under_replace_the_number_is_public(voices: SpeechDataModule, trainer: M
     trainer(max_epochs=1, callbacks=[hook]).fit(words(), datamodule=voices)
     assert statuses(hook)["counts"] == "not_covered"
     assert "number of utterances is public" in notes(hook)["counts"]
+
+
+def test_packed_features_are_not_believed_to_be_others_than_the_public(tmp_path: Path, trainer: Make) -> None:
+    """A start from public speech is refused, one that is drawn at random is not."""
+    corpus = load_corpus("synthetic", words=("no", "yes"), speakers=4, takes=2)
+    write_packed(tmp_path / "packed", corpus, MfccConfig.at_rate(corpus.sample_rate))
+    hook, data = PrivacyHook(epsilon=4.0), SpeechDataModule(str(tmp_path / "packed"), test=0)
+    with pytest.raises(PrivacyError, match="do not show whether public recordings are among them"):
+        trainer(max_epochs=1, callbacks=[hook]).fit(words(), datamodule=data)
+    assert hook.spent == 0
+    hook = PrivacyHook(epsilon=4.0, sampling=0.5, expected_units=2.0, unit="speaker", public_start="drawn at random")
+    data = SpeechDataModule(str(tmp_path / "packed"), test=0)
+    trainer(max_epochs=1, callbacks=[hook]).fit(WordNetwork(), datamodule=data)
+    assert hook.spent == 2

@@ -21,7 +21,7 @@ from ppspeech.privacy.mechanisms import Moments, ShiftRelease, StatisticsRelease
 from ppspeech.ranks import Ranks
 from ppspeech.recipes import find_recipe
 from tests.fresh import TOP
-from tests.training.two_ranks import QUIET, TWO, in_two_processes, trained
+from tests.training.two_ranks import FOLDER, QUIET, TWO, in_two_processes, trained
 
 SMALL = ["--data.options", "{words: [zero, one, two], speakers: 8, takes: 2, seed: 1}", "--expect", "{}"]
 PUBLIC = ["--model.covariance", "diagonal", "--model.start", "public"]
@@ -38,13 +38,23 @@ def fit(name: str, *more: str) -> list[str]:
     return ["fit", "--config", str(find_recipe(name)), *SMALL, "--trainer.callbacks", "null", *more]
 
 
+KEPT = ["--trainer.callbacks", "ModelCheckpoint", "--trainer.callbacks.save_top_k", "-1"]
+SECOND = ["--trainer.max_epochs", "2", "--privacy", SUMS]
+
+
+def of_first_epoch(folder: str) -> list[str]:
+    """Go on from the first of two epochs."""
+    return ["--ckpt_path", f"{folder}/private_sums/checkpoints/epoch=0-step=1.ckpt"]
+
+
 QUICK = {
     "em": (fit("keyword_hmm", "--trainer.max_epochs", "2", "--data.batch_size", "7"), 1e-4),
     "margin": (fit("keyword_large_margin", "--trainer.max_epochs", "1", "--data.batch_size", "7"), 1e-4),
     "ubm": (fit("speaker_ubm", "--trainer.max_epochs", "2", "--model.enroll_takes", "[0]"), 1e-4),
     "network": (fit("keyword_network", "--trainer.max_epochs", "2"), 1e-4),
     "classes": (fit("large_margin"), 1e-6),
-    "private_sums": (fit("keyword_dp", "--trainer.max_epochs", "2", "--privacy", SUMS), 1e-3),
+    "private_sums": (fit("keyword_dp", *SECOND, *KEPT), 1e-3),
+    "private_resumed": (fit("keyword_dp", *SECOND, *of_first_epoch(FOLDER)), 1e-3),
     "private_people": (fit("keyword_dp", "--trainer.max_epochs", "1", "--privacy", PEOPLE), 1e-3),
     "private_bounded": (fit("keyword_dp", "--trainer.max_epochs", "1", "--privacy", BOUNDED), 1e-3),
     "private_steps": (fit("keyword_network", "--trainer.max_epochs", "2", "--privacy", STEPS), 1e-4),
@@ -98,9 +108,21 @@ def compare(words: list[str], two: list[dict[str, Any]], most: float, folder: Pa
 def test_two_processes_train_what_one_trains(
     name: str, of_two: tuple[Path, dict[str, list[dict[str, Any]]]], tmp_path: Path
 ) -> None:
-    words, most = QUICK[name]
+    words, most = QUICK[name.replace("resumed", "sums")]  # one process, without a break
     compare(words, of_two[1][name], most, tmp_path)
-    assert len(list((of_two[0] / name).rglob("*.ckpt"))) == 1  # written once
+    written = [path.name for path in (of_two[0] / name).rglob("*.ckpt")]
+    assert len(written) == (2 if name == "private_sums" else 1), written  # once each
+
+
+def test_one_process_goes_on_with_what_two_began(
+    of_two: tuple[Path, dict[str, list[dict[str, Any]]]], tmp_path: Path
+) -> None:
+    """Which releases were made does not depend on how many made them."""
+    folder, found = of_two
+    alone = trained(fit("keyword_dp", *SECOND, *of_first_epoch(str(folder))), tmp_path, "alone")
+    assert alone["events"] == found["private_sums"][0]["events"] != []
+    for name, value in found["private_sums"][0]["state"].items():
+        torch.testing.assert_close(alone["state"][name], value, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.slow
@@ -151,8 +173,27 @@ def test_ranks_have_every_utterance_once(by_speaker: bool, ranks: int) -> None:
 def test_fewer_people_or_places_than_processes_are_refused() -> None:
     with pytest.raises(CorpusError, match="6 processes cannot share 5 speakers"):
         loader(0, 6, by_speaker=True)
-    with pytest.raises(CorpusError, match="3 processes share 20 utterances in batches of 2"):
+    with pytest.raises(CorpusError, match="3 processes share batches of 2"):
         loader(0, 3, by_speaker=False, batch_size=2)
+    with pytest.raises(CorpusError, match="21 processes share 20 utterances"):
+        loader(0, 21, by_speaker=False)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--trainer.devices", "0"], "make no Trainer: `Trainer(devices='0')`"),
+        (["--trainer.devices", "-1"], "make no Trainer: `devices` selected with `CPUAccelerator` should be an int > 0"),
+        (["--trainer.strategy", "several"], "make no Trainer: You selected an invalid strategy name"),
+        (["--trainer.devices", "2", "--trainer.strategy", "ddp_spawn"], "set trainer.strategy to ddp, got spawn"),
+        ([*TWO, "--data.batch_size", "1"], "2 processes share batches of 1: each needs one utterance"),
+        ([*TWO, "--privacy", SUMS, "--audit", "canaries=10"], "--audit trains canaries in one process"),
+    ],
+)
+def test_wrong_numbers_of_processes_are_refused_in_words(more: list[str], said: str, tmp_path: Path) -> None:
+    """Before a second process is started."""
+    with pytest.raises((ModelError, CorpusError, PrivacyError), match=re.escape(said)):
+        trained(fit("keyword_hmm", *more), tmp_path, "wrong")
 
 
 SPEAKER = Relation("speaker", "add_remove")
@@ -253,3 +294,9 @@ def test_a_process_that_fails_ends_all_with_its_words(tmp_path: Path) -> None:
 def test_half_precision_is_refused_where_it_harms(more: list[str], said: str, tmp_path: Path) -> None:
     with pytest.raises((ModelError, PrivacyError), match=re.escape(said)):
         trained(fit("keyword_hmm", *more), tmp_path, "half")
+
+
+def test_networks_train_in_half_precision(tmp_path: Path) -> None:
+    found = trained(fit("keyword_network", "--trainer.precision", "bf16-mixed"), tmp_path, "half")
+    assert found["metrics"]["test_accuracy"] > 0.5
+    assert {value.dtype for value in found["state"].values()} == {torch.float32}

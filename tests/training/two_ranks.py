@@ -18,6 +18,7 @@ from ppspeech.training.recipe import run_recipe
 
 TWO = ["--trainer.devices", "2", "--trainer.strategy", "ddp"]
 QUIET = ["--trainer.enable_progress_bar", "false", "--trainer.accelerator", "cpu", "--trainer.logger", "false"]
+FOLDER = "FOLDER"  # in the words of a recipe: where the results are
 
 
 class SecondFails(lightning.Callback):
@@ -80,5 +81,6 @@ def _process(rank: int, recipes: dict[str, list[str]], folder: str, port: int) -
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     torch.set_num_threads(1)
     for name, words in recipes.items():
-        torch.save(trained([*words, *TWO], Path(folder), name), Path(folder) / f"{name}-{rank}.pt")
+        here = [word.replace(FOLDER, folder) for word in words]
+        torch.save(trained([*here, *TWO], Path(folder), name), Path(folder) / f"{name}-{rank}.pt")
     distributed.destroy_process_group()

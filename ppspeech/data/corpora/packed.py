@@ -12,8 +12,8 @@ speech: the folder is closed to other users.
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -25,12 +25,9 @@ from torch import Tensor
 
 from ppspeech.audio import GivenFeatures, MfccConfig
 from ppspeech.data.batches import Batch, UtteranceDataset
-from ppspeech.data.corpus import LABELS, Corpus, Utterance
-from ppspeech.data.features import FeatureStore
-from ppspeech.data.layout import NUMPY_DAMAGE, no_repairs
+from ppspeech.data.corpus import LABELS, Utterance
+from ppspeech.data.layout import NUMPY_DAMAGE, first_few, no_repairs
 from ppspeech.errors import AudioError, CorpusError
-from ppspeech.progress import track
-from ppspeech.storage import private_folder
 
 PACKED, FRAMES, STARTS, TABLE = "packed.json", "frames.bin", "starts.npy", "labels.npy"
 FORMAT = 1
@@ -89,6 +86,20 @@ class PackedCorpus:
     def part(self, places: NDArray[np.int64]) -> "PackedPart":
         """The utterances at these places."""
         return PackedPart(self, places)
+
+    def check_trained(self, label: str, train: NDArray[np.int64]) -> None:
+        """Refuse utterances without a value of `label`, and values that nobody says at the places of training.
+
+        Raises CorpusError.
+        """
+        column = self.labels[:, COLUMNS.index(label)]
+        said = np.bincount(column[train] + 1, minlength=len(self.names[label]) + 1)[1:]
+        unlabeled = int((column < 0).sum())
+        untrained = [name for name, count in zip(self.names[label], said, strict=True) if not count]
+        what = [f"{unlabeled} utterances have no {label}"] if unlabeled else []
+        what += [f"nobody says {label} {first_few(untrained, 20)} in training"] if untrained else []
+        if what:
+            raise CorpusError(f"{self.folder}: {', and '.join(what)}; pack others, or split otherwise (data.seed)")
 
     def divided(self, test: float, validation: float, seed: int) -> dict[str, NDArray[np.int64]]:
         """Places of the parts `train` and, where these shares are above 0, `test` and `validation`; nobody is in two.
@@ -169,7 +180,7 @@ class PackedPart(UtteranceDataset):
     def __init__(self, packed: PackedCorpus, places: NDArray[np.int64]) -> None:
         self.packed, self.places = packed, places
         self.features = self._packed_features = PackedFeatures(packed, places)
-        self.labels = torch.from_numpy(packed.labels[places].astype(np.int64))
+        self.labels = torch.from_numpy(packed.labels[places])
 
     @property
     def corpus(self) -> Any:  # type: ignore[override]
@@ -177,8 +188,13 @@ class PackedPart(UtteranceDataset):
         return _Utterances(self.packed, self.places)
 
     def _item(self, index: int, features: Tensor) -> Batch:
-        item = {label: self.labels[index, column] for column, label in enumerate(COLUMNS)}
+        item = dict(zip(COLUMNS, self.labels[index].long(), strict=True))
         return {"features": features, **item, "index": torch.tensor(index)}
+
+    @property
+    def speakers(self) -> Tensor:
+        """The speaker of every item, `(items,)`."""
+        return self.labels[:, COLUMNS.index("speaker")].long()
 
     @property
     def lengths(self) -> list[int]:
@@ -211,53 +227,6 @@ class _Utterances(Sequence[Utterance]):
         return Utterance(self.packed.folder / f"{place}", **{"speaker": "", **told}, take=take)
 
 
-def write_packed(folder: Path, corpus: Corpus, config: MfccConfig) -> PackedCorpus:
-    """Compute all features of a corpus and pack them, a batch in memory at a time.
-
-    Raises CorpusError for a folder that is there, or an utterance without a speaker.
-    """
-    if config.encoder is not None:
-        raise CorpusError("features behind an encoder are not packed: pack what is before it")
-    store = FeatureStore(config).lazy(corpus.utterances, memory=0)
-    vocabulary = {label: {name: place for place, name in enumerate(corpus.labels(label))} for label in LABELS}
-    rows = (
-        (*(vocabulary[label].get(getattr(u, label), -1) for label in LABELS), u.take) for u in track(corpus, "Packing")
-    )
-    names = {label: tuple(known) for label, known in vocabulary.items()}
-    return write_rows_packed(folder, corpus.name, corpus.sample_rate, config, names, zip(store, rows, strict=True))
-
-
-def write_rows_packed(
-    folder: Path,
-    name: str,
-    sample_rate: int,
-    config: MfccConfig,
-    names: dict[str, tuple[str, ...]],
-    rows: Iterable[tuple[Tensor, Sequence[int]]],
-) -> PackedCorpus:
-    """Pack features `(frames, d)` with the numbers of their labels and take, in the order of `COLUMNS`."""
-    if folder.exists():
-        raise CorpusError(f"{folder} is there already: pack into a folder that is not")
-    private_folder(folder)
-    starts, labels = [0], list[Sequence[int]]()
-    with (folder / FRAMES).open("wb") as file:
-        for features, numbers in rows:
-            if features.ndim != 2 or features.shape[1] != config.features or not len(features):
-                raise CorpusError(f"utterance {len(labels)} has features {tuple(features.shape)}, not (frames, d)")
-            file.write(features.numpy().astype("<f4").tobytes())
-            starts.append(starts[-1] + len(features))
-            labels.append(numbers)
-    np.save(folder / STARTS, np.array(starts, dtype="<i8"), allow_pickle=False)
-    np.save(folder / TABLE, np.array(labels, dtype="<i4").reshape(-1, len(COLUMNS)), allow_pickle=False)
-    plain = {
-        "format": FORMAT, "name": name, "sample_rate": sample_rate, "config": asdict(config),
-        "given": config.given if isinstance(config, GivenFeatures) else None,
-        "names": names, "utterances": len(labels), "frames": starts[-1],
-    }  # fmt: skip
-    (folder / PACKED).write_text(json.dumps(plain) + "\n", encoding="utf-8")  # last: what is torn is no packed corpus
-    return read_packed(folder)
-
-
 def read_packed(folder: Path) -> PackedCorpus:
     """Open a packed corpus; only what it is is read. Raises CorpusError if it is damaged."""
     path = folder / PACKED
@@ -281,9 +250,11 @@ def read_packed(folder: Path) -> PackedCorpus:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, AudioError) as error:
         raise CorpusError(f"{path} is no packed corpus: {error}") from None
     for column, label in enumerate(LABELS):
-        worst = max((int(part.max()) for part in _slices(found.labels[:, column])), default=-1)
-        if worst >= len(names[label]):
-            raise CorpusError(f"{folder / TABLE} names {label} {worst}, and there are {len(names[label])}")
+        for part in _slices(found.labels[:, column]):
+            least, worst = int(part.min()), int(part.max())
+            if worst >= len(names[label]) or least < (0 if label == "speaker" else -1):
+                told = worst if worst >= len(names[label]) else least
+                raise CorpusError(f"{folder / TABLE} names {label} {told}, and there are {len(names[label])}")
     return found
 
 

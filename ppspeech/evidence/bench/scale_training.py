@@ -10,11 +10,12 @@ Needs nothing; --quick takes about 1 min.
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from torch import Tensor
 
 from ppspeech.audio import GivenFeatures
 from ppspeech.data import write_rows_packed
+from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import machine
 from ppspeech.figures import Figure
@@ -52,23 +54,23 @@ def run(quick: bool) -> list[Figure]:
             if what == "em":
                 (alone,), (first, second) = pairs[0]
                 found += differences(alone["state"], first["state"], second["state"])
-        found.append(
-            Figure(
-                "scale.ddp2.speedup", min(f.value for f in found if f.metric.endswith("speedup")), "x", note="the less"
-            )
-        )
-        peaks = []
-        for size in sizes:
-            big = made_up(Path(folder) / f"of_{size}", size)
-            ((told,),) = (trained(big, "em", 1),)
-            peaks.append(told["peak_mb"])
-            on_disk = sum(path.stat().st_size for path in big.iterdir()) / 1e6
-            note = f"an epoch of Baum-Welch, {on_disk:,.0f} MB of features on disk, {told['seconds']:.0f} s"
-            found.append(Figure(f"scale.memory.{size}.peak_mb", peaks[-1], "MB", note=note))
-            for path in big.iterdir():
-                path.unlink()
+        slower = min(figure.value for figure in found if figure.metric.endswith("speedup"))
+        found.append(Figure("scale.ddp2.speedup", slower, "x", note="the less of the two"))
+        return [*found, *memory(Path(folder), sizes)]
+
+
+def memory(folder: Path, sizes: Sequence[int]) -> list[Figure]:
+    """The peak of a process that trains on each of these corpora, which are removed after, and its growth."""
+    found: list[Figure] = []
+    for size in sizes:
+        big = made_up(folder / f"of_{size}", size)
+        (told,) = trained(big, "em", 1)
+        on_disk = sum(path.stat().st_size for path in big.iterdir()) / 1e6
+        note = f"an epoch of Baum-Welch, {on_disk:,.0f} MB of features on disk, {told['seconds']:.0f} s"
+        found.append(Figure(f"scale.memory.{size}.peak_mb", told["peak_mb"], "MB", note=note))
+        shutil.rmtree(big)
     note = f"peak with {sizes[-1]:,} utterances over that with {sizes[0]:,}"
-    return [*found, Figure("scale.memory.growth_mb", peaks[-1] - peaks[0], "MB", note=note)]
+    return [*found, Figure("scale.memory.growth_mb", found[-1].value - found[0].value, "MB", note=note)]
 
 
 def differences(alone: dict[str, Tensor], first: dict[str, Tensor], second: dict[str, Tensor]) -> list[Figure]:
@@ -77,9 +79,8 @@ def differences(alone: dict[str, Tensor], first: dict[str, Tensor], second: dict
     for name, value in alone.items():
         finite = value.isfinite()
         scale = float(value[finite].abs().max().clamp_min(1.0)) if bool(finite.any()) else 1.0
-        away = max(
-            away, float((first[name][finite] - value[finite]).abs().max()) / scale if bool(finite.any()) else 0.0
-        )
+        if bool(finite.any()):
+            away = max(away, float((first[name][finite] - value[finite]).abs().max()) / scale)
         apart = max(apart, 0.0 if torch.equal(first[name], second[name]) else 1.0)
     return [
         Figure("scale.ddp2.difference", away, note="two processes from one, of the largest parameter, float32"),
@@ -120,7 +121,8 @@ def trained(corpus: Path, what: str, processes: int) -> list[dict[str, Any]]:
             words = [str(corpus), what, str(processes), f"{folder}/{rank}.pt"]
             one = subprocess.Popen([*command, *words], env=os.environ | more, stdout=subprocess.PIPE)  # noqa: S603
             started.append(one)
-        told = [json.loads(each.communicate()[0].splitlines()[-1]) for each in started]
-        for line, rank in zip(told, range(processes), strict=True):
-            line["state"] = torch.load(f"{folder}/{rank}.pt")
-    return told
+        said = [each.communicate()[0] for each in started]
+        if any(each.returncode for each in started):
+            raise PpspeechError(f"training {what} in {processes} processes failed: see above")
+        states = [torch.load(f"{folder}/{rank}.pt") for rank in range(processes)]
+    return [json.loads(line.splitlines()[-1]) | {"state": state} for line, state in zip(said, states, strict=True)]

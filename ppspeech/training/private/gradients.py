@@ -21,7 +21,6 @@ from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.gradients import GradientPlan, unit_means
 from ppspeech.ranks import ONE_RANK, Ranks
 from ppspeech.training.module import no_loss
-from ppspeech.training.private.observed import check_precision
 from ppspeech.training.private.per_sample import gradients_one_by_one, mapped, per_sample_gradients
 from ppspeech.training.private.record import counts_touch
 
@@ -104,7 +103,6 @@ class GradientPrivacy:
         for reason, holds in reasons.items():
             if not holds:
                 raise PrivacyError(f"cannot train privately: {reason}")
-        check_precision(trainer)
         self._place = Ranks.of(trainer)
         if has_hook:
             loader = given.train_dataloader

@@ -22,10 +22,10 @@ from ppspeech.privacy import MOST_DELTA, Adjacency, Guarantee, Relation, Unit, c
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.gradients import GradientPlan, noise_multiplier_for
 from ppspeech.privacy.mechanisms import StatisticsRelease
-from ppspeech.training.module import SpeechModule
+from ppspeech.training.module import SpeechModule, check_strategy
 from ppspeech.training.private.gradients import GradientPrivacy
 from ppspeech.training.private.objective import ObjectivePrivacy
-from ppspeech.training.private.observed import TUNING, beginnings, check_public, stopping, watchers
+from ppspeech.training.private.observed import TUNING, beginnings, check_exact, check_public, stopping, watchers
 from ppspeech.training.private.record import PrivacyRecord
 from ppspeech.training.private.shifts import ShiftPrivacy
 from ppspeech.training.private.statistics import StatisticsPrivacy
@@ -167,6 +167,8 @@ class PrivacyHook(lightning.Callback):
         """Pick the way that fits the module, and attach it, or refuse the module or the run."""
         if stage != "fit":
             return
+        check_strategy(trainer)
+        check_exact(trainer, pl_module)
         data = getattr(trainer, "datamodule", None)
         refused: str = getattr(pl_module, "refuses_privacy", "") or getattr(data, "refuses_privacy", "")
         if refused:

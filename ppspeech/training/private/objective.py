@@ -36,7 +36,6 @@ from ppspeech.privacy.convex import (
     softmax_head,
 )
 from ppspeech.privacy.gradients import contribution_weights
-from ppspeech.training.private.observed import check_precision
 from ppspeech.training.private.record import counts_touch
 
 ConvexModule = LogisticRegression | SoftmaxRegression | HuberSvm | LargeMarginGaussians
@@ -244,7 +243,6 @@ class ObjectivePrivacy:
         convex = cast(HasObjective, module)
         if trainer.max_epochs != 1:
             raise PrivacyError(f"every epoch releases a model: set trainer.max_epochs to 1, got {trainer.max_epochs}")
-        check_precision(trainer)
         if convex.label == "speaker" and self.relation.unit == "speaker":
             raise PrivacyError("a model that tells speakers apart cannot hide that a speaker was there: use utterance")
         convex.privacy = self._budget(convex.quadratic)

@@ -12,6 +12,8 @@ from pytorch_lightning.callbacks import (
     ProgressBar,
 )
 from pytorch_lightning.cli import SaveConfigCallback
+from torch import nn
+from torch._dynamo import OptimizedModule
 
 from ppspeech.bundle import DataTouch
 from ppspeech.data import SpeechDataModule, check_disjoint, normalizing
@@ -46,9 +48,10 @@ def check_public(trainer: lightning.Trainer, module: lightning.LightningModule) 
     check_disjoint(data.corpus, spoken)
 
 
-def check_precision(trainer: lightning.Trainer) -> None:
-    """Refuse half precision, in which what one unit adds hangs on who is computed beside it, and gradients are scaled.
+def check_exact(trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+    """Refuse half precision and compiled modules: what one unit adds then hangs on who is computed beside it.
 
+    Gradients would be scaled by what the batch holds, and kernels chosen by its shape, before anything is clipped.
     Raises PrivacyError.
     """
     if str(trainer.precision) not in FULL:
@@ -56,6 +59,17 @@ def check_precision(trainer: lightning.Trainer) -> None:
             f"private training computes in full precision, where what one unit adds does not depend on others: leave "
             f"trainer.precision at 32-true, got {trainer.precision}"
         )
+    if any(is_compiled(part) for part in module.modules()):
+        raise PrivacyError(
+            f"private training computes as {type(module).__name__} is written, where what one unit adds does not "
+            "depend on others: leave out torch.compile"
+        )
+
+
+def is_compiled(module: nn.Module) -> bool:
+    """Whether torch.compile has been at it: as a wrapper, in place, or by Lightning."""
+    compiled = isinstance(module, OptimizedModule) or module._compiled_call_impl is not None
+    return compiled or getattr(module, "_compiler_ctx", None) is not None
 
 
 def watchers(trainer: lightning.Trainer, own: lightning.Callback) -> list[str]:

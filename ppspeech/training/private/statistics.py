@@ -22,7 +22,6 @@ from ppspeech.privacy import Guarantee
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.mechanisms import ALONE, Moments, StatisticsRelease, UnitSums
 from ppspeech.training.module import SpeechModule
-from ppspeech.training.private.observed import check_precision
 from ppspeech.training.private.record import counts_touch
 
 Watch = Callable[[SpeechModule, Tensor], None]
@@ -67,7 +66,6 @@ class StatisticsPrivacy:
         Raises PrivacyError if the data cannot be shared so.
         """
         assert isinstance(module, SpeechModule)
-        check_precision(trainer)
         if trainer.world_size > 1 and self.release.relation.unit == "speaker":
             data = trainer.datamodule  # type: ignore[attr-defined]
             if not isinstance(data, SpeechDataModule):
