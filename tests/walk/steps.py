@@ -171,6 +171,11 @@ WORDS = [
     ),
     Step("packed features", "ppspeech pack mine --out packed", "utterances", makes=("packed/packed.json",)),
     Step("training on them", f"ppspeech train keyword_hmm --data.corpus packed {QUICK}", "test_accuracy"),
+    Step(
+        "training in two processes",
+        f"ppspeech train keyword_hmm --data.corpus packed --trainer.devices 2 --trainer.strategy ddp {QUICK}",
+        "test_accuracy",
+    ),
     Step("a checkpoint without a guarantee stays here", "ppspeech export {checkpoint} --out words", "--not-private", 2),
     Step("unless one says so", "ppspeech export {checkpoint} --out words --not-private", "words: keyword_hmm"),
     Step("look at it", "ppspeech inspect words", "keyword_hmm"),
