@@ -56,7 +56,6 @@ QUICK = {
     "private_sums": (fit("keyword_dp", *SECOND, *KEPT), 1e-3),
     "private_resumed": (fit("keyword_dp", *SECOND, *of_first_epoch(FOLDER)), 1e-3),
     "private_people": (fit("keyword_dp", "--trainer.max_epochs", "1", "--privacy", PEOPLE), 1e-3),
-    "private_bounded": (fit("keyword_dp", "--trainer.max_epochs", "1", "--privacy", BOUNDED), 1e-3),
     "private_steps": (fit("keyword_network", "--trainer.max_epochs", "2", "--privacy", STEPS), 1e-4),
     "private_minimum": (
         fit("large_margin", "--model.label", "word", "--privacy", MINIMUM),
@@ -66,6 +65,7 @@ QUICK = {
 """Recipes, and how far, of the largest number, their parameters may be from those of one process."""
 
 LONGER = {
+    "private_bounded": (fit("keyword_dp", "--trainer.max_epochs", "1", "--privacy", BOUNDED), 1e-3),
     "gradient": (fit("keyword_hmm", "--model.method", "gradient", "--trainer.max_epochs", "1"), 1e-3),
     "adam": (fit("large_margin", "--model.solver", "adam"), 1e-2),  # which divides rounding by itself
     "sentences": (fit("sentences", "--trainer.max_epochs", "2", *FEW), 1e-4),
@@ -270,6 +270,7 @@ def test_what_two_processes_add_is_everybodys(ranks: list[dict[str, Any]]) -> No
     assert ranks[1]["rows"].tolist() == [[0, 0], [1, 1], [1, 1]]
 
 
+@pytest.mark.slow
 def test_a_process_that_fails_ends_all_with_its_words(tmp_path: Path) -> None:
     """By the command, which starts the second process itself."""
     words = fit("keyword_hmm", "--trainer.callbacks", "tests.training.two_ranks.SecondFails")
