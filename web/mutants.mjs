@@ -21,6 +21,7 @@ const MUTANTS = [
   ["sends what no step asked for", "refusals", "flights.ts", "if (this.at !== this.incoming.length) {", "if (false) {"],
   ["makes us compute on scores that wrap round", "refusals", "shape.ts", "if ((shape.floor ?? 1) > deepest)", "if (false)"],
   ["sees which of two labels it was, by an error", "refusals", "words.ts", "{ ignoreBOM: true }", "{ fatal: true }"],
+  ["hears a direction that is longer than all others", "refusals", "speaker_terms.ts", "!(length <= LONGER)", "false"],
   ["sees our indices", "vectors", "engine.ts", "choices.map((choice, i) => choice ^ indices[i]!)", "choices.map((_, i) => indices[i]!)"],
   ["sees two indices under one choice", "secrets", "engine.ts", "(tables.used += length)", "tables.used + length"],
   ["sees two residues under one pad", "secrets", "engine.ts", "own.used += bits.length;", ""],

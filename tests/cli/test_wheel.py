@@ -42,7 +42,7 @@ def test_a_wheel_brings_the_recipes_and_the_page(wheel: Path, tmp_path: Path) ->
     assert [name for name in CONFIGS if f"ppspeech/configs/{name}" in names] == CONFIGS
     assert not [name for name in names if name.startswith(("tests/", "configs/", "notebooks/"))]
     assert "ppspeech/py.typed" in names
-    for name in ("index.html", "page.css", "page.js", "client.js", "recorder.js"):
+    for name in ("index.html", "page.css", "page.js", "client.js", "recorder.js", "remote.js", "worker.js"):
         assert f"ppspeech/service/page/{name}" in names
     listed = run(tmp_path, tmp_path / "installed", "train")
     assert listed.returncode == 0, listed.stderr

@@ -21,10 +21,11 @@ LOCAL = Address("127.0.0.1", 0)
 
 
 @contextmanager
-def page_server(client: bytes | None = STUB) -> Iterator[str]:
-    """The page with another client, or none."""
+def page_server(client: bytes | None = STUB, lacks: str = "") -> Iterator[str]:
+    """The page with another client, or none; or without another of its files."""
     files = page_files(PIN)
     files.pop("/client.js", None)
+    files.pop(lacks, None)
     if client is not None:
         files["/client.js"] = WebFile(client, "text/javascript")
     says = Service(lambda channel, _: channel.send(Kind.READY, b"{}"), {})
@@ -80,6 +81,9 @@ def test_it_says_who_it_is_before_the_first_word_and_then_hears_one(opened: Any)
         assert "→hello\t1\t" in page.inner_text("#kinds")
         seconds = page.evaluate("window.heard.samples.length / window.heard.rate")
         assert 0.05 < seconds <= 0.415  # what was said, and no longer than the model takes
+        assert [worker.url for worker in page.workers] == [f"{address}worker.js"], (
+            "what is asked does not wait for drawing"
+        )
         assert page.evaluate("localStorage.length + sessionStorage.length + document.cookie.length") == 0
         assert not complaints
         page.close()
@@ -106,13 +110,16 @@ def test_nothing_comes_from_elsewhere_and_no_script_is_let_in(opened: Any) -> No
 
 def test_it_complains_in_words(opened: Any) -> None:
     broken = b'export async function connect() { throw new Error("The server is not there."); }'
-    for client, words in ((None, "did not come from the server"), (broken, "The server is not there.")):
-        with page_server(client) as address:
+    missing = "did not come from the server"
+    table = ((None, "", missing), (STUB, "/worker.js", missing), (broken, "", "The server is not there."))
+    for client, lacks, words in table:
+        with page_server(client, lacks) as address:
             page = new_page(opened)
             page.goto(address)
             page.wait_for_selector("#error:visible")
             assert words in page.inner_text("#error")
             assert page.is_disabled("#record")
+            assert not page.workers, "no secrets are kept where nothing can be asked"
             page.close()
 
 

@@ -9,6 +9,9 @@ export const Q = 1125899906826241;
 export const HEADER = 20;
 const SEED = 64;
 
+/** Bits of the server's weights, and of those the ones after the point. */
+export type Scale = { bits: number; fraction: number };
+
 export type Cut = {
   rows: number; inner: number; columns: number;
   /** Of a block: rows, inner terms, columns. */
@@ -17,12 +20,14 @@ export type Cut = {
   queryBytes: number; replyBytes: number;
   /** Bits and fraction of the result. */
   bits: number; fraction: number;
+  weights: Scale;
   spelled: string;
   identity: Uint8Array;
 };
 
 export function cutProduct(
   rows: number, inner: number, columns: number, limit: number, bits: number, fraction: number,
+  weights: Scale = { bits: 28, fraction: 13 },
 ): Cut {
   const numbers = new Set<number>();
   for (let size = 1; size <= Math.min(inner, N); size++) numbers.add(Math.ceil(inner / size));
@@ -44,21 +49,21 @@ export function cutProduct(
   }
   const { block, counts, up, down } = best!;
   const [groups, terms, outputs] = counts as [number, number, number];
-  const spelled = jobOf(block, groups, terms, outputs, limit, bits, fraction);
+  const spelled = jobOf(block, groups, terms, outputs, limit, bits, fraction, weights);
   return {
-    rows, inner, columns, block, groups, terms, outputs, queryBytes: up, replyBytes: down, bits, fraction, spelled,
+    rows, inner, columns, block, groups, terms, outputs, queryBytes: up, replyBytes: down, bits, fraction, weights, spelled,
     identity: sha256(ascii(spelled)).slice(0, 8),
   };
 }
 
 function jobOf(
   [m, n, q]: [number, number, number], groups: number, terms: number, outputs: number, limit: number, bits: number,
-  fraction: number,
+  fraction: number, weights: Scale,
 ): string {
   const kept = `range(${n - 1}, ${m * n * q}${n === 1 ? "" : `, ${n}`})`;
   return (
     `Job(precision=Precision(parameters=LatticeParameters(degree=${N}, prime=${Q}), limit=${asDouble(limit)}, ` +
-    `weights=Scale(bits=28, fraction=13), result=Scale(bits=${bits}, fraction=${fraction})), ` +
+    `weights=Scale(bits=${weights.bits}, fraction=${weights.fraction}), result=Scale(bits=${bits}, fraction=${fraction})), ` +
     `groups=${groups}, terms=${terms}, outputs=${outputs}, kept=${kept})`
   );
 }

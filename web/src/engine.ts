@@ -27,6 +27,8 @@ export interface Engine {
   times(bits: ArrayLike<number>, residues: Uint32Array, k: number): Promise<Uint32Array>;
   /** The server's shares, of `k` bits, of what is opened to us. */
   opened(count: number, k: number): Promise<Numbers>;
+  /** Our shares, of `k` bits, of what is opened to the server. */
+  tell(shares: ArrayLike<number>, k: number): void;
 }
 
 export class Recorder implements Engine {
@@ -53,6 +55,10 @@ export class Recorder implements Engine {
     this.cost.bytesDown += packedSize(count, k);
     this.cost.bytesDown += IN_FLIGHT;
     return { low: new Uint32Array(count), high: new Uint32Array(count) };
+  }
+
+  tell({ length }: ArrayLike<number>, k: number): void {
+    this.cost.bytesUp += IN_FLIGHT + packedSize(length, k);
   }
 
   private count(up: number, down: number): void {
@@ -119,6 +125,10 @@ export class ShareEngine implements Engine {
     return {
       low: Uint32Array.from(place, (i) => lowAt(given, i, k)), high: Uint32Array.from(place, (i) => highAt(given, i, k)),
     };
+  }
+
+  tell(shares: ArrayLike<number>, k: number): void {
+    this.channel.send(OPEN, pack(shares, k));
   }
 
   private take({ bits, width, indices: { length } }: Group): { choices: Uint8Array; pads: Numbers } {

@@ -46,7 +46,7 @@ export class LatticeKey {
   /** The QUERY of features, row by row. */
   query(cut: Cut, features: Float64Array): Uint8Array {
     const { kernel } = this;
-    const scale = Q / 2 ** (cut.bits - cut.fraction + 13);
+    const scale = Q / 2 ** (cut.bits - cut.fraction + cut.weights.fraction);
     const [m, n, q] = cut.block;
     const message = new Uint8Array(cut.queryBytes);
     message.set(joined(ascii("LATQ"), cut.identity, this.identity));

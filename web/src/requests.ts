@@ -7,6 +7,7 @@ import type { Channel } from "./wire.ts";
 export const PING = 0;
 export const WORDS = 1;
 export const BYE = 3;
+export const VERIFY = 4;
 export const ORDERS = ["frames", "garbled", "average", "ahead"];
 const UNCOUNTED = 0xffffffff;
 

@@ -3,29 +3,36 @@
 import { same } from "./bytes.ts";
 import { Carrier, type WebSocketLike } from "./carrier.ts";
 import type { Cut } from "./cut.ts";
-import { type Cost, prepare, type ShareEngine } from "./engine.ts";
+import { type Cost, type Engine, prepare, type ShareEngine } from "./engine.ts";
 import { BudgetSpentError, ProtocolError } from "./errors.ts";
 import { Flights } from "./flights.ts";
 import { Kernel } from "./kernel.ts";
 import { LATTICE_KEY, QUERY, REPLY, REQUEST, RESUME } from "./kinds.ts";
 import { LatticeKey } from "./lattice.ts";
-import { agreement, type Offer } from "./offer.ts";
 import type { Random } from "./random.ts";
-import { ask, BYE, encodeRequest, PING, WORDS } from "./requests.ts";
+import { ask, BYE, encodeRequest, PING } from "./requests.ts";
 import { Setup } from "./setup.ts";
 import { Wire } from "./wire.ts";
-import { type Job, nameWords } from "./words.ts";
 
 const OPEN_SECONDS = 10;
 const PINGS = 3;
 
-/** What a question of one utterance needs: the program, what it takes, and how its product is cut. */
-export type Question = { job: Job; cost: Cost; cut: Cut; order: "frames" | "ahead" };
+/**
+ * What a question needs: how it is asked, what its program takes, how its product is cut, and whether the program's
+ * messages travel in flights or one by one.
+ */
+export type Question = { request: Uint8Array; cost: Cost; cut: Cut; flies: boolean };
+
+/** What is done with our shares of the product. */
+export type Program<T> = (engine: Engine, shares: Uint32Array) => Promise<T>;
+
+/** What both parties mean, by a service's name and public parameters. */
+export type Agreed = { name: string; params: { [key: string]: string } };
 
 /** How far a session is: milliseconds, of which some were waited for the server, bytes and rounds. */
 export type Meter = { ms: number; waited: number; bytesUp: number; bytesDown: number; rounds: number };
 
-type Prepared = { engine: ShareEngine; flights: Flights };
+type Prepared = { engine: ShareEngine; flights: Flights | null };
 
 export class Session {
   private prepared: Prepared | null = null;
@@ -38,11 +45,11 @@ export class Session {
   ) {}
 
   /** Greet, agree on transfers, show a fresh key. */
-  static async meet(socket: WebSocketLike, offer: Offer, random: Random): Promise<Session> {
+  static async meet(socket: WebSocketLike, { name, params }: Agreed, random: Random): Promise<Session> {
     const kernel = await Kernel.load();
     const wire = new Wire(await Carrier.open(socket, OPEN_SECONDS));
     try {
-      await wire.greet(offer.name, agreement(offer), random);
+      await wire.greet(name, params, random);
       const setup = await Setup.agree(kernel, wire, random);
       const key = new LatticeKey(kernel, setup.id, random);
       wire.send(LATTICE_KEY, key.shown);
@@ -67,34 +74,34 @@ export class Session {
     return { ms: performance.now(), waited: carrier.waited, bytesUp: carrier.bytesSent, bytesDown: carrier.bytesReceived, rounds };
   }
 
-  /** Ask for a word, and do all that needs no voice. A spent budget does not end the session; anything else does. */
-  async prepare({ cost, cut, order }: Question): Promise<void> {
+  /** Ask, and do all that needs no voice. A spent budget does not end the session; anything else does. */
+  async prepare({ request, cost, cut, flies }: Question): Promise<void> {
     if (this.prepared) return;
     await this.guarded(async () => {
-      this.queriesLeft = await ask(this.wire, encodeRequest(WORDS, order));
+      this.queriesLeft = await ask(this.wire, request);
       const { position } = this.setup;
       this.wire.send(RESUME, position);
       if (!same(await this.wire.receive(RESUME, { exactly: position.length }), position)) {
         throw new ProtocolError("the two parties are at different places of their transfers: connect again");
       }
-      const flights = new Flights(this.wire);
-      const engine = await prepare(this.wire, flights, this.setup, cost, this.random);
+      const flights = flies ? new Flights(this.wire) : null;
+      const engine = await prepare(this.wire, flights ?? this.wire, this.setup, cost, this.random);
       this.key.prepare(cut);
       this.prepared = { engine, flights };
     });
   }
 
-  /** The label of a prepared question, as bytes; `frames`: how many the utterance has beyond the shortest. */
-  async finish({ job, cut }: Question, monomials: Float64Array, frames: number): Promise<Uint8Array> {
+  /** The answer of a prepared question; `rows`: our factor of its product, row by row. */
+  async finish<T>({ cut }: Question, rows: Float64Array, program: Program<T>): Promise<T> {
     const prepared = this.prepared;
     if (!prepared) throw new Error("a question is prepared first");
     this.prepared = null;
     return this.guarded(async () => {
-      this.wire.send(QUERY, this.key.query(cut, monomials));
-      const scores = this.key.shares(cut, await this.wire.receive(REPLY, { exactly: cut.replyBytes }));
-      const [label] = await nameWords(prepared.engine, job, scores, [frames]);
-      prepared.flights.finish();
-      return label!;
+      this.wire.send(QUERY, this.key.query(cut, rows));
+      const shares = this.key.shares(cut, await this.wire.receive(REPLY, { exactly: cut.replyBytes }));
+      const found = await program(prepared.engine, shares);
+      prepared.flights?.finish();
+      return found;
     });
   }
 

@@ -8,12 +8,14 @@ import { connect } from "../src/client.ts";
 import { joined } from "../src/bytes.ts";
 import { Flights } from "../src/flights.ts";
 import { FrontEnd } from "../src/front_end.ts";
+import { headInput, readHeads } from "../src/head_terms.ts";
 import { ASK, TABLES } from "../src/kinds.ts";
 import { USUAL } from "../src/mfcc_config.ts";
 import { chooseOffer, readOffers } from "../src/offer.ts";
 import { systemRandom } from "../src/random.ts";
 import { readReady } from "../src/requests.ts";
 import { paddedMonomials, readShape } from "../src/shape.ts";
+import { checkDirection, readSpeakers } from "../src/speaker_terms.ts";
 import { packHeader, readNonce, whyRefused, Wire } from "../src/wire.ts";
 import { readLabel } from "../src/words.ts";
 import { fromHex, kernel, Script, vectors } from "./vectors.ts";
@@ -108,6 +110,79 @@ test("offers", () => {
   ];
   for (const [text, why] of texts) assert.throws(() => readOffers(new TextEncoder().encode(text)), why, text);
   assert.throws(() => readOffers(Uint8Array.of(0xff, 0xfe)), /no JSON/);
+});
+
+/** A description of one offer of a task, changed. */
+function describedAs(task: string, each: any, change: (each: any) => void): Uint8Array {
+  change(each);
+  return new TextEncoder().encode(JSON.stringify({ format: 1, [task]: [each] }));
+}
+
+const about = { name: "a", task: "Says.", fingerprint: "ab".repeat(32), privacy: "none", queries_left: null };
+
+const head = () => ({
+  ...about, type: "embedding_head", outcome: "client", batches: [1], ahead: 0,
+  shape: {
+    ...vectors("encodings").shape, frames: 1, dimensions: 192, terms: "linear", words: 3, states: 1, ends: [0], components: 1,
+    moves: [0], starts: [0], floor: null, reach: null, radius: 2,
+  },
+  embedding: { name: "speech", weights: "cd".repeat(32), pooling: { over: "utterance", parts: 2, windows: 16 } },
+  scale: { mean: Array(192).fill(0), std: Array(192).fill(1), projection: [] as unknown[] },
+});
+
+test("heads", () => {
+  const [good] = readHeads(describedAs("heads", head(), () => undefined));
+  assert.equal(good!.terms.pooling.parts, 2);
+  const table: [string, (each: any) => void, RegExp][] = [
+    ["a field more", (each) => (each.more = 1), /"more", which is not known/],
+    ["a field less", (each) => delete each.scale, /lacks scale/],
+    ["another network", (each) => (each.embedding.name = "voice"), /embeddings of words is one of speech/],
+    ["a hash", (each) => (each.embedding.weights = "xy"), /64 hexadecimal/],
+    ["parts", (each) => (each.embedding.pooling.parts = 3), /equal parts, got 16 into 3/],
+    ["windows", (each) => (each.embedding.pooling.windows = 65), /windows must lie in 1..64/],
+    ["pooling", (each) => (each.embedding.pooling.over = "time"), /over is one of/],
+    ["means", (each) => each.scale.mean.pop(), /mean are 192, got 191/],
+    ["a deviation", (each) => (each.scale.std[3] = 0), /std must lie/],
+    ["a projection", (each) => (each.scale.projection = [1]), /rows of a projection have 192/],
+    ["numbers of a head", (each) => (each.shape.dimensions = 96), /one vector of 192/],
+    ["frames", (each) => (each.shape.frames = 2), /one vector/],
+    ["no radius", (each) => (each.shape.radius = null), /within a radius/],
+    ["who is told", (each) => (each.outcome = "both"), /outcome is one of/],
+    ["ahead", (each) => (each.ahead = 1), /ahead must lie in 0..0/],
+    ["batches", (each) => (each.batches = [2]), /begin with 1/],
+  ];
+  for (const [what, change, why] of table) assert.throws(() => readHeads(describedAs("heads", head(), change)), why, what);
+  const row = (value: number) => Array<number>(96).fill(value);
+  const { terms } = good!;
+  assert.deepEqual([...headInput(terms, [row(1), row(2), row(4)])].map((x) => +(x * Math.sqrt(192)).toFixed(9)), [...row(1), ...row(3)]);
+  assert.deepEqual(headInput(terms, [row(5)])[191], headInput(terms, [row(5)])[0]); // one embedding is both parts
+  for (const bad of [[], [row(1).slice(1)], [row(NaN)]]) assert.throws(() => headInput(terms, bad), /96 finite numbers/);
+  const window = { ...terms, pooling: { over: "window" as const, parts: 2, windows: 4 } };
+  assert.throws(() => headInput(window, [row(1)]), /a window has 4 embeddings, got 1/);
+  assert.equal(+(headInput(window, [9, 1, 1, 3, 3].map(row))[0]! * Math.sqrt(192)).toFixed(9), 1); // the last ones
+});
+
+test("speakers", () => {
+  const voices = () => ({
+    ...about, features: 4, places: 5, scoring: "linear", normed: false, cohort: 0, mixture: null as unknown, frames: 0,
+    decision: "client", names: "server", enrolls: true, stores: false,
+  });
+  const [good] = readSpeakers(describedAs("speakers", voices(), () => undefined));
+  const table: [string, (each: any) => void, RegExp][] = [
+    ["a field more", (each) => (each.more = 1), /"more", which is not known/],
+    ["features", (each) => (each.features = 1e6), /features must lie/],
+    ["places", (each) => (each.places = 0), /places must lie/],
+    ["scoring", (each) => (each.scoring = "guess"), /scoring is one of/],
+    ["a cohort", (each) => (each.cohort = 3), /a cohort norms/],
+    ["a mixture", (each) => (each.mixture = {}), /sizes of mixtures/],
+    ["who is told", (each) => (each.decision = "both"), /decision is one of/],
+    ["who learns names", (each) => (each.names = 1), /names is one of/],
+    ["a truth", (each) => (each.enrolls = 1), /enrolls is true or false/],
+  ];
+  for (const [what, change, why] of table) assert.throws(() => readSpeakers(describedAs("speakers", voices(), change)), why, what);
+  const { terms } = good!;
+  assert.deepEqual([...checkDirection(terms, [0, 1.0000001, 0, 0])], [0, 1, 0, 0]);
+  for (const bad of [[1], [1, 1, 0, 0], [NaN, 0, 0, 0]]) assert.throws(() => checkDirection(terms, bad), /no longer than 1/);
 });
 
 test("ready", () => assert.throws(() => readReady(Uint8Array.of(2, 0, 0, 0, 0)), /yes \(1\) or no \(0\), got 2/));

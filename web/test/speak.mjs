@@ -2,15 +2,15 @@
  * Asks a server for words with the built client, for tests of the package: a question as JSON comes in, answers go out.
  *
  * `{client, port, options, clips: [{samples: base64 of float32, rate}]}`; with `address` over a WebSocket to it, else
- * over plain TCP to the port of this machine.
+ * over plain TCP to the port of this machine. In place of clips, `heads: [embeddings]`, or `claims: [[place, direction]]`.
  */
 
 import { readFileSync } from "node:fs";
 import { connect as connectTcp } from "node:net";
 import { pathToFileURL } from "node:url";
 
-const { client: built, port, address, options, clips } = JSON.parse(readFileSync(0, "utf-8"));
-const { connect } = await import(pathToFileURL(built).href);
+const { client: built, port, address, options, clips = [], heads, claims } = JSON.parse(readFileSync(0, "utf-8"));
+const { connect, connectHead, connectSpeakers } = await import(pathToFileURL(built).href);
 
 /** A connection of node that looks like a WebSocket. */
 function tcp() {
@@ -37,20 +37,38 @@ async function way() {
   } };
 }
 
-const answers = [];
-try {
-  const client = await connect(address ?? "wss://127.0.0.1/ws", { ...(await way()), ...options });
-  for (const { samples, rate } of clips) {
-    const bytes = Buffer.from(samples, "base64");
-    const sound = new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+const where = address ?? "wss://127.0.0.1/ws";
+const how = { ...(await way()), ...options };
+
+/** The answers of a client, or what it refuses with, to one after the other. */
+async function askAll(client, all, ask) {
+  for (const each of all) {
     try {
       if (options?.prepares !== false) await client.prepare();
-      answers.push({ ...(await client.recognize(sound, rate)), features: Array.from(client.features(sound, rate)[0]) });
+      answers.push({ ...(await ask(each)), left: client.queriesLeft });
     } catch (error) {
       answers.push({ error: `${error.name}: ${error.message}` });
     }
   }
   client.close();
+}
+
+const answers = [];
+try {
+  if (heads) {
+    const client = await connectHead(where, how);
+    await askAll(client, heads, (embeddings) => client.recognize(embeddings));
+  } else if (claims) {
+    const client = await connectSpeakers(where, how);
+    await askAll(client, claims, ([place, direction]) => client.verify(place, direction));
+  } else {
+    const client = await connect(where, how);
+    await askAll(client, clips, async ({ samples, rate }) => {
+      const bytes = Buffer.from(samples, "base64");
+      const sound = new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+      return { ...(await client.recognize(sound, rate)), features: Array.from(client.features(sound, rate)[0]) };
+    });
+  }
 } catch (error) {
   answers.push({ error: `${error.name}: ${error.message}` });
 }

@@ -1,36 +1,29 @@
 // The page: says who the server is and what its model promises, records a word, asks, and shows both sides of it.
 
 import { ByteTape, drawFeatures, drawWave } from "./draw.js";
+import { connect } from "./remote.js";
 import { record, resampled, said } from "./sound.js";
-import { KINDS, Tally, watched } from "./watch.js";
+import { KINDS } from "./watch.js";
 
 const KEPT_MS = 30_000; // how long a connection waits for another word: it holds a place at the server
 const $ = (id) => document.getElementById(id);
 const socketAddress = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
 
-let connect = null; // of the client, once it is loaded
 let client = null; // one that is connected
 let closing = 0;
 let offer = null;
 let recording = null;
 let drawing = 0;
-let traffic = { sent: new Map(), received: new Map() };
-const tallies = new WeakMap();
+let passed = []; // for this word: direction, kind, messages and bytes
 const tape = new ByteTape($("bytes"));
 
-const Watched = watched((direction, bytes, socket) => {
-  if (!tallies.has(socket)) tallies.set(socket, { sent: new Tally(), received: new Tally() });
-  const tally = tallies.get(socket)[direction];
-  tally.take(bytes);
-  traffic[direction].set(tally, tally.kinds);
-  if (direction === "sent") tape.add(bytes);
-  if (!drawing) drawing = requestAnimationFrame(showTraffic);
-});
+function onTraffic({ kinds, bytes }) {
+  passed = kinds;
+  tape.add(bytes, bytes.length);
+  drawing ||= requestAnimationFrame(showTraffic);
+}
 
 async function begin() {
-  ({ connect } = await import("./client.js").catch(() => {
-    throw new Error("The part of this page that encrypts did not come from the server: nothing can be asked.");
-  }));
   const server = await (await fetch("server.json")).json();
   $("pin").textContent = server.pin ? server.pin.match(/.{8}/g).join(" ") : "none: no TLS";
   $("pin-note").textContent = server.pin
@@ -57,7 +50,7 @@ async function choose(model) {
 
 async function connected(model) {
   try {
-    client = await connect(socketAddress, { model, WebSocket: Watched });
+    client = await connect(socketAddress, { model }, onTraffic);
   } catch (error) {
     const several = /choose one of ([^,]+)/.exec(error.message); // then it is the first, and the others can be chosen
     if (model !== undefined || !several) throw error;
@@ -87,16 +80,19 @@ async function press() {
   forgetTraffic();
   try {
     const heard = [];
+    let painting = 0; // at most once a frame: the processor has better things to do
     recording = await record((block) => {
       heard.push(...thinned(block));
-      drawWave($("wave"), Float32Array.from(heard));
+      painting ||= requestAnimationFrame(() => {
+        painting = 0;
+        if (recording) drawWave($("wave"), Float32Array.from(heard));
+      });
     });
     pressed(true);
     say("Listening … say one word.");
     const preparing = ready();
     preparing.catch(() => {}); // said below, when it is waited for
-    const { samples, rate } = await recording.ended;
-    const ended = performance.now();
+    const { samples, rate, ended } = await recording.ended;
     pressed(false);
     await answer(samples, rate, preparing, ended);
   } catch (error) {
@@ -126,11 +122,11 @@ async function answer(samples, rate, preparing, ended) {
   const total = performance.now() - ended;
   showWord(word, total);
   showTraffic();
-  const rows = asRows(asking.features(clip, modelRate()));
+  const rows = await asking.features(clip, modelRate());
   drawFeatures($("features"), rows);
   label("features", `Features: ${rows.length} frames of ${rows[0]?.length ?? 0} numbers`);
   keepAWhile();
-  const detail = { ...word, totalMs: total, samples: clip, rate: modelRate(), traffic: summed() };
+  const detail = { ...word, totalMs: total, samples: clip, rate: modelRate(), traffic: passed };
   document.dispatchEvent(new CustomEvent("word", { detail }));
 }
 
@@ -150,23 +146,9 @@ function showLeft(left) {
   $("left").textContent = left === null ? "as many as you like" : left.toLocaleString("en");
 }
 
-/** What passed for this word: direction, kind, messages and bytes, over all connections. */
-function summed() {
-  const sums = new Map();
-  for (const direction of ["sent", "received"]) {
-    for (const kinds of traffic[direction].values()) {
-      for (const [kind, { messages, bytes }] of kinds) {
-        const sum = sums.get(`${direction} ${kind}`) ?? { direction, kind, messages: 0, bytes: 0 };
-        sums.set(`${direction} ${kind}`, { direction, kind, messages: sum.messages + messages, bytes: sum.bytes + bytes });
-      }
-    }
-  }
-  return [...sums.values()];
-}
-
 function showTraffic() {
   drawing = 0;
-  const rows = summed().map(({ direction, kind, messages, bytes }) =>
+  const rows = passed.map(({ direction, kind, messages, bytes }) =>
     row(direction, direction === "sent" ? "→" : "←", KINDS[kind] ?? `kind ${kind}`, messages, bytes),
   );
   $("kinds").replaceChildren(...rows);
@@ -192,8 +174,8 @@ function row(direction, arrow, name, messages, bytes) {
 }
 
 function forgetTraffic() {
-  for (const tally of [...traffic.sent.keys(), ...traffic.received.keys()]) tally.kinds = new Map();
-  traffic = { sent: new Map(), received: new Map() };
+  client?.forget();
+  passed = [];
   tape.clear();
 }
 
@@ -210,10 +192,6 @@ function modelRate() {
 function longest() {
   const { mfcc, shape, statistics } = offer.terms;
   return statistics ? Infinity : mfcc.window_s + (shape.frames - 1) * mfcc.hop_s;
-}
-
-function asRows(features) {
-  return Array.from(features, (row) => Array.from(row));
 }
 
 function thinned(block) {

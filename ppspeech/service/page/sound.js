@@ -7,7 +7,10 @@ const MARGIN_S = 0.12; // around a word
 const BELOW_DB = 30; // of the loudest, that still belongs to a word
 const FAINT = 0.002; // below this, nothing was said
 
-/** A recording that runs. `ended` has its samples; `stop` ends it, as do silence after a word and `LONGEST_S`. */
+/**
+ * A recording that runs; `stop` ends it, as do silence after a word and `LONGEST_S`. `ended` has its samples, their rate,
+ * and when the last of them was there, on the clock of `performance.now()`.
+ */
 export async function record(onBlock) {
   if (!navigator.mediaDevices) throw new Error("This browser gives microphones only to pages over https, or on this machine.");
   const context = new AudioContext(); // ready before the microphone is: nothing that is said is missed
@@ -21,6 +24,7 @@ export async function record(onBlock) {
   }
   const node = new AudioWorkletNode(context, "recorder", { numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" });
   const blocks = [];
+  let last = performance.now();
   const end = new EndOfWord(context.sampleRate);
   let finish;
   const ended = new Promise((resolve) => (finish = resolve));
@@ -30,13 +34,14 @@ export async function record(onBlock) {
     finish = null;
     stream.getTracks().forEach((track) => track.stop());
     void context.close();
-    done({ samples: joined(blocks), rate: context.sampleRate });
+    done({ samples: joined(blocks), rate: context.sampleRate, ended: last });
   };
-  node.port.onmessage = ({ data }) => {
+  node.port.onmessage = ({ data: { block, at } }) => {
     if (!finish) return;
-    blocks.push(data);
-    onBlock(data, context.sampleRate);
-    if (end.hears(data)) stop();
+    blocks.push(block);
+    last = Math.min(at - performance.timeOrigin, performance.now());
+    onBlock(block, context.sampleRate);
+    if (end.hears(block)) stop();
   };
   context.createMediaStreamSource(stream).connect(node);
   return { stop, ended };

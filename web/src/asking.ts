@@ -1,0 +1,115 @@
+/** One question, asked again and again of one service: prepared before there is a voice, one at a time. */
+
+import type { Door } from "./door.ts";
+import { ProtocolError } from "./errors.ts";
+import { type Agreed, type Meter, type Program, type Question, Session } from "./session.ts";
+
+const MOST_BYTES = 256 * 2 ** 20; // what a client is ready to exchange for one question
+
+/** What an answer took. */
+export type Spent = {
+  /** Milliseconds of what was prepared before there was a voice. */
+  offlineMs: number;
+  /** From the features to the answer. */
+  onlineMs: number;
+  /** What this client computed: features, and of both the above what was not waited for the server. */
+  workMs: number;
+  bytesUp: number;
+  bytesDown: number;
+  rounds: number;
+};
+
+/** What is asked about: our factor of the product, and the program on its shares. */
+export type Asked<T> = { rows: Float64Array; program: Program<T> };
+
+export class Asking {
+  private session: Session | null = null;
+  private offline: Meter = { ms: 0, waited: 0, bytesUp: 0, bytesDown: 0, rounds: 0 };
+  private busy: Promise<unknown> = Promise.resolve();
+  private isClosed = false;
+
+  constructor(private readonly door: Door, private readonly agreed: Agreed, private readonly question: Question) {
+    if (bytesOf(question) > MOST_BYTES) throw tooLarge(agreed.name);
+  }
+
+  /** Queries that the server has left for this client, as it said last; null where it has not, or they are not counted. */
+  get queriesLeft(): number | null {
+    return this.session?.queriesLeft ?? null;
+  }
+
+  /** Meet the server, and do what needs no voice, for the next question. Takes a query. */
+  prepare(): Promise<void> {
+    return this.alone(async () => {
+      await this.ready();
+    });
+  }
+
+  /** An answer; `hear` refuses what cannot be asked before anything is sent. */
+  ask<T>(hear: () => Asked<T>): Promise<{ value: T; spent: Spent }> {
+    return this.alone(async () => {
+      const began = performance.now();
+      const { rows, program } = hear();
+      const heard = performance.now() - began;
+      const session = await this.ready();
+      const [before, offline] = [session.meter, this.offline];
+      const value = await session.finish(this.question, rows, program);
+      const online = since(session.meter, before);
+      const workMs = heard + offline.ms - offline.waited + online.ms - online.waited;
+      const spent = {
+        offlineMs: offline.ms, onlineMs: online.ms, workMs, bytesUp: offline.bytesUp + online.bytesUp,
+        bytesDown: offline.bytesDown + online.bytesDown, rounds: offline.rounds + online.rounds,
+      };
+      return { value, spent };
+    });
+  }
+
+  /** Say goodbye; secrets of the meeting end with it. */
+  close(): void {
+    this.isClosed = true;
+    this.session?.close();
+    this.session = null;
+  }
+
+  /** A session with a prepared question; a new one where the last is gone, of which no voice has been told. */
+  private async ready(): Promise<Session> {
+    if (this.session?.isOver) this.session = null;
+    this.session ??= await Session.meet(await this.door.open(), this.agreed, this.door.random);
+    if (this.session.isPrepared) return this.session;
+    const before = this.session.meter;
+    await this.session.prepare(this.question);
+    this.offline = since(this.session.meter, before);
+    return this.session;
+  }
+
+  /** One thing after the other: a session answers one question at a time. */
+  private alone<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.busy.then(() => {
+      if (this.isClosed) throw new ProtocolError("the client is closed");
+      return work();
+    });
+    this.busy = turn.catch(() => undefined);
+    return turn;
+  }
+}
+
+function since(after: Meter, before: Meter): Meter {
+  return {
+    ms: after.ms - before.ms, waited: after.waited - before.waited, bytesUp: after.bytesUp - before.bytesUp,
+    bytesDown: after.bytesDown - before.bytesDown, rounds: after.rounds - before.rounds,
+  };
+}
+
+/** Payload of a question, offline and online, both ways; transfers by their columns. */
+function bytesOf({ cost, cut }: Question): number {
+  const tables = [...cost.tables.values()].reduce((sum, count) => sum + count, 0);
+  return cut.queryBytes + cut.replyBytes + cost.bytesUp + cost.bytesDown + 32 * tables + 32 * cost.products;
+}
+
+/** Whether a product alone is more than a question may take. */
+export function checkProduct(name: string, { queryBytes, replyBytes }: Question["cut"]): void {
+  if (queryBytes + replyBytes > MOST_BYTES) throw tooLarge(name);
+}
+
+export function tooLarge(name: string): ProtocolError {
+  return new ProtocolError(`${name} would exchange more than ${MOST_BYTES / 2 ** 20} MiB for a question`);
+}

@@ -1,0 +1,59 @@
+/** The way to a server: how its sockets are opened, and what it says that it offers. */
+
+import { Carrier, type WebSocketLike } from "./carrier.ts";
+import { ProtocolError } from "./errors.ts";
+import { READY } from "./kinds.ts";
+import { LONGEST } from "./offer.ts";
+import { type Random, systemRandom } from "./random.ts";
+import { Wire } from "./wire.ts";
+
+const SUBPROTOCOL = "ppspeech.1";
+const OPEN_SECONDS = 10;
+
+type SocketMaker = new (address: string, protocols: string) => WebSocketLike;
+
+/** What every client may be told. */
+export type DoorOptions = {
+  /** Which of the server's models; may be left out where it has one of this kind. */
+  model?: string;
+  /** Opens a connection in place of a WebSocket to the address; two are opened, one after the other. */
+  socket?: () => WebSocketLike | Promise<WebSocketLike>;
+  /** The constructor, where there is no global one. */
+  WebSocket?: SocketMaker;
+  /** For tests alone: in place of the system's generator. */
+  random?: Random;
+};
+
+export class Door {
+  private constructor(readonly open: () => Promise<WebSocketLike>, readonly random: Random) {}
+
+  /** `wss://host:port/ws`; `ws:` on loopback alone. */
+  static to(address: string, options: DoorOptions): Door {
+    return new Door(opener(address, options), options.random ?? systemRandom);
+  }
+
+  /** What the server says of itself. */
+  async describe(): Promise<Uint8Array> {
+    const wire = new Wire(await Carrier.open(await this.open(), OPEN_SECONDS));
+    try {
+      await wire.greet("describe", {}, this.random);
+      const said = await wire.receive(READY, { atMost: LONGEST });
+      wire.close();
+      return said;
+    } catch (error) {
+      throw wire.failed(error as Error);
+    }
+  }
+}
+
+function opener(address: string, options: DoorOptions): () => Promise<WebSocketLike> {
+  if (options.socket) return async () => options.socket!();
+  const url = new URL(address);
+  const isLoopback = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
+  if (url.protocol !== "wss:" && !(url.protocol === "ws:" && isLoopback)) {
+    throw new ProtocolError(`connect to wss://host:port/ws, or on loopback to ws://; got ${address}`);
+  }
+  const make = options.WebSocket ?? (globalThis as { WebSocket?: SocketMaker }).WebSocket;
+  if (!make) throw new ProtocolError("there is no WebSocket here: give one as an option");
+  return async () => new make(address, SUBPROTOCOL);
+}
