@@ -1,6 +1,24 @@
 """Who speaks: verified or identified, by linear scores or mixtures; against cheats; sealed galleries; log-in."""
 
 from ppspeech.protocols.speakers.codes import cosines_of, voice_codes
+from ppspeech.protocols.speakers.crowd import (
+    MOST_NUMBERS,
+    MOST_SLOTS,
+    Crowd,
+    CrowdPlan,
+    crowd_arrays,
+    crowd_weights,
+    identify_in_crowd_as_client,
+    identify_in_crowd_as_server,
+    name_of_best,
+    prepare_as_client,
+    prepare_as_server,
+    shift_as_client,
+    shift_as_server,
+    verify_in_crowd_as_client,
+    verify_in_crowd_as_server,
+)
+from ppspeech.protocols.speakers.crowd_shards import CrowdShard, OwnShards, Shards
 from ppspeech.protocols.speakers.gallery import MOST_PLACES, PROBES_A_KEY, EncryptedGallery, GalleryPlan, Keeper, Prober
 from ppspeech.protocols.speakers.hardened import (
     MOST_BITS,
@@ -62,5 +80,23 @@ __all__ = [
     "prove_as_client",
     "verify_as_client",
     "verify_as_server",
+    "MOST_NUMBERS",
+    "MOST_SLOTS",
+    "Crowd",
+    "CrowdPlan",
+    "crowd_arrays",
+    "crowd_weights",
+    "identify_in_crowd_as_client",
+    "identify_in_crowd_as_server",
+    "name_of_best",
+    "prepare_as_client",
+    "prepare_as_server",
+    "shift_as_client",
+    "shift_as_server",
+    "verify_in_crowd_as_client",
+    "verify_in_crowd_as_server",
+    "CrowdShard",
+    "OwnShards",
+    "Shards",
     "voice_codes",
 ]

@@ -1,0 +1,96 @@
+"""A gallery of millions as small whole numbers, in blocks, in shards: what is multiplied ahead of a question, and then.
+
+A block has 2048 slots, as many as one polynomial of a reply: W r for an encrypted r of its features costs one product
+of polynomials a feature, and 16 KB. Of W itself a question then takes one product in the clear:
+
+    reply   the masked product of all blocks with an encrypted vector, and our shares of it: offline
+    times   W d mod 2^32, for a vector d that anybody may see: online
+
+Both depend on blocks alone, and nothing is kept between them: whoever holds a shard may be lost and made again, and the
+same question gets the same answer. Shards may be in this process, or elsewhere (`Shards`).
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.arrays import Bytes
+from ppspeech.crypto.lattice import EncodedWeights, Evaluator, MatrixPlan, encode_weights, server_reply
+from ppspeech.errors import RangeError
+
+Weights = NDArray[np.int16]
+Words = NDArray[np.uint32]
+
+
+class Shards(Protocol):
+    """Holders of parts of something, asked all at once."""
+
+    def ask(self, method: str, *arrays: Any) -> list[Any]:
+        """What this method of each says, in their order."""
+
+
+class CrowdShard:
+    """Some blocks of a gallery. `product`: how a vector is multiplied into one block. `weights`: `(slots, features)`,
+    a whole number of blocks. `workers`: threads. Raises RangeError for other shapes.
+    """
+
+    def __init__(self, product: MatrixPlan, weights: Weights, workers: int = 1) -> None:
+        if weights.ndim != 2 or weights.shape[1] != product.inner or len(weights) % product.columns or not len(weights):
+            raise RangeError(f"a shard has blocks of {product.columns} x {product.inner}, got shape {weights.shape}")
+        self._product = product
+        self._workers = workers
+        self._weights = np.ascontiguousarray(weights, np.int16)
+        self._encoded = [self._encode(block) for block in range(len(weights) // product.columns)]
+
+    def put(self, slots: NDArray[np.int64], weights: Weights) -> None:
+        """Fill slots; their blocks are encoded anew."""
+        self._weights[slots] = weights
+        for block in sorted({int(slot) // self._product.columns for slot in slots}):
+            self._encoded[block] = self._encode(block)
+
+    def reply(self, key: Bytes, coins: Bytes, query: Bytes) -> tuple[Bytes, Words]:
+        """To a query under this key: what its holder gets of every block, `(blocks, bytes)`, and our shares mod 2^32 of
+        the product with every slot, `(slots,)`. Raises BadCiphertextError or WrongKeyError for a query that is none.
+        """
+        evaluator = Evaluator(key.tobytes(), coins.tobytes(), self._product.precision.parameters)
+        loaded = evaluator.load(self._product.job, query.tobytes(), self._workers)
+        with ThreadPoolExecutor(self._workers) as pool:
+            answers = pool.map(lambda block: server_reply(evaluator, self._product, block, loaded), self._encoded)
+            found = [(np.frombuffer(reply, np.uint8), share[0].astype(np.uint32)) for reply, share in answers]
+        return np.stack([reply for reply, _ in found]), np.concatenate([share for _, share in found])
+
+    def times(self, vector: Words) -> Words:
+        """W d mod 2^32, `(slots,)`."""
+        result = np.empty(len(self._weights), np.uint32)
+        parts = np.array_split(np.arange(len(result)), self._workers)
+        with ThreadPoolExecutor(self._workers) as pool:
+            list(pool.map(lambda part: _times(self._weights, vector, part[0], part[-1] + 1, result), parts))
+        return result
+
+    def _encode(self, block: int) -> EncodedWeights:
+        size = self._product.columns
+        return encode_weights(self._product, self._weights[block * size : (block + 1) * size].T.astype(np.float64))
+
+
+class OwnShards:
+    """Shards in this process."""
+
+    def __init__(self, shards: Sequence[CrowdShard]) -> None:
+        self._shards = shards
+
+    def ask(self, method: str, *arrays: Any) -> list[Any]:
+        """One after the other: each has threads of its own."""
+        return [getattr(shard, method)(*arrays) for shard in self._shards]
+
+
+@numba.njit(nogil=True, cache=True)
+def _times(weights: Weights, vector: Words, start: int, end: int, result: Words) -> None:
+    for slot in range(start, end):
+        total = np.uint32(0)
+        for feature in range(len(vector)):
+            total += np.uint32(np.int32(weights[slot, feature])) * vector[feature]
+        result[slot] = total
