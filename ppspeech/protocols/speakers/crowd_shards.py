@@ -35,21 +35,26 @@ class Shards(Protocol):
 
 class CrowdShard:
     """Some blocks of a gallery. `product`: how a vector is multiplied into one block. `weights`: `(slots, features)`,
-    a whole number of blocks. `workers`: threads. Raises RangeError for other shapes.
+    a whole number of blocks. `first`: the number of their first slot. `workers`: threads. Raises RangeError for other
+    shapes.
     """
 
-    def __init__(self, product: MatrixPlan, weights: Weights, workers: int = 1) -> None:
+    def __init__(self, product: MatrixPlan, weights: Weights, first: int = 0, workers: int = 1) -> None:
         if weights.ndim != 2 or weights.shape[1] != product.inner or len(weights) % product.columns or not len(weights):
             raise RangeError(f"a shard has blocks of {product.columns} x {product.inner}, got shape {weights.shape}")
         self._product = product
+        self._first = first
         self._workers = workers
         self._weights = np.ascontiguousarray(weights, np.int16)
-        self._encoded = [self._encode(block) for block in range(len(weights) // product.columns)]
+        with ThreadPoolExecutor(workers) as pool:  # gone before anybody forks
+            self._encoded = list(pool.map(self._encode, range(len(weights) // product.columns)))
 
     def put(self, slots: NDArray[np.int64], weights: Weights) -> None:
-        """Fill slots; their blocks are encoded anew."""
-        self._weights[slots] = weights
-        for block in sorted({int(slot) // self._product.columns for slot in slots}):
+        """Fill those of the slots that are here; their blocks are encoded anew."""
+        at = slots - self._first
+        here = (at >= 0) & (at < len(self._weights))
+        self._weights[at[here]] = weights[here]
+        for block in np.unique(at[here] // self._product.columns):
             self._encoded[block] = self._encode(block)
 
     def reply(self, key: Bytes, coins: Bytes, query: Bytes) -> tuple[Bytes, Words]:

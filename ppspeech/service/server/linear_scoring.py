@@ -1,4 +1,6 @@
-"""The server's side of cosines: enrolled directions as columns, normed by a cohort where there is one."""
+"""The server's side of cosines: enrolled directions as columns, normed by a cohort where there is one; as codes; and as
+small whole numbers, for crowds.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,13 +11,17 @@ from ppspeech.models import FEWEST_PEOPLE, Impostors
 from ppspeech.protocols import WORKERS, Meeting
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.speakers import (
+    Crowd,
+    Entries,
     HardenedScorer,
     Identity,
     arrange_columns,
     cosines_of,
     identify_as_server,
+    identify_in_crowd_as_server,
     judge_as_server,
     verify_as_server,
+    verify_in_crowd_as_server,
     voice_codes,
 )
 from ppspeech.service.server.cohort import Cohort, Rule
@@ -24,6 +30,8 @@ from ppspeech.service.tasks.speakers import Speakers
 
 SMALLEST_SPREAD = 1 / 8
 """Of impostors' cosines: a template that all impostors are equally far from must not be normed beyond the range."""
+HIGHEST = 1.25  # a threshold of a crowd: nobody reaches it
+AT_A_TIME = 1 << 14  # templates of a crowd whose thresholds are found together
 CAUTION = 3.0  # standard deviations, of as many coins as bits, by which a code must be more like somebody than all are
 
 
@@ -183,3 +191,51 @@ class HardenedScoring:
             least = np.clip(self._rule.threshold + self._rule.own(enrolled.templates), -1, 1)
             self._made = len(enrolled), HardenedScorer.of(self._terms.hardened, models, least)
         return self._made[1]
+
+
+class CrowdScoring:
+    """Cosines among up to a million people, whose thresholds share the rate as if all places were taken; so that who is
+    enrolled later changes nobody else's. Raises PpspeechError for a threshold that is no cosine of 0 to 1.
+    """
+
+    def __init__(self, terms: Speakers, rule: Rule) -> None:
+        if not 0 <= rule.threshold <= 1:
+            raise PpspeechError(f"a threshold of a crowd is a cosine, 0 to 1, got {rule.threshold}")
+        self._terms = terms
+        self._rule = rule
+        self._made: tuple[set[int], Crowd] | None = None
+
+    def check(self, template: Reals) -> None:
+        """Every direction fits."""
+
+    def warm(self, enrolled: Enrolled) -> None:
+        """Encode who is enrolled now, before sessions begin."""
+        self._crowd(enrolled)
+
+    def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
+        """One claim, against all places."""
+        return verify_in_crowd_as_server(met, self._crowd(enrolled), self._terms.decision)
+
+    def identify(self, met: Meeting, enrolled: Enrolled) -> Identity | None:
+        """One question; places are never opened to clients, so that their order stays."""
+        return identify_in_crowd_as_server(met, self._crowd(enrolled))
+
+    def _crowd(self, enrolled: Enrolled) -> Crowd:
+        """Of everybody. Galleries only grow: blocks of slots where nobody is new are kept."""
+        plan = self._terms.crowd
+        if self._made is not None and len(self._made[0]) == len(enrolled):
+            return self._made[1]
+        known, before = self._made or (set(), None)
+        new = np.flatnonzero([int(place) not in known for place in enrolled.places])
+        templates, places = enrolled.templates[new], enrolled.places[new]
+        entries = Entries.of(plan, templates, [enrolled.names[each] for each in new], self._least(templates))
+        found = Crowd.of(plan, entries, places) if before is None else before.added(entries, places)
+        self._made = known | {int(place) for place in places}, found
+        return found
+
+    def _least(self, templates: Reals) -> Reals:
+        """Thresholds `(speakers,)`, no lower than 0, nor so high that scores leave their range."""
+        parts = range(0, len(templates), AT_A_TIME)
+        own = [self._rule.own(templates[at : at + AT_A_TIME], self._terms.places) for at in parts]
+        least: Reals = np.concatenate([np.zeros(0), *own]) + self._rule.threshold
+        return least.clip(0.0, HIGHEST)

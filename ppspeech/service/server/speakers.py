@@ -17,7 +17,13 @@ from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request, receive_name, receive_template, send_ready
 from ppspeech.service.server.book import FIELDS, Visitor
 from ppspeech.service.server.cohort import Cohort
-from ppspeech.service.server.linear_scoring import HardenedScoring, LinearScoring, rule_for_codes, rule_for_cosines
+from ppspeech.service.server.linear_scoring import (
+    CrowdScoring,
+    HardenedScoring,
+    LinearScoring,
+    rule_for_codes,
+    rule_for_cosines,
+)
 from ppspeech.service.server.mixture_scoring import (
     MixtureScoring,
     background_mixture,
@@ -26,7 +32,7 @@ from ppspeech.service.server.mixture_scoring import (
 )
 from ppspeech.service.server.session import Handler
 from ppspeech.service.server.stores import Enrolled, Gallery, SealedGalleries, note
-from ppspeech.service.tasks.speakers import Scoring, Side, Speakers
+from ppspeech.service.tasks.speakers import MOST_SPEAKERS, Scoring, Side, Speakers
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +50,9 @@ class SpeakerDeployment:
         places: speakers there is room for; clients see this number and not how many are enrolled.
         scoring: `linear` compares supervectors by their cosine, in milliseconds; `gmm` compares likelihoods under
             mixtures, in a second or so; both for clients that follow the protocol. `hardened` compares codes of
-            supervectors, and no client can bend its decision. None is `hardened` where the decision is the server's,
-            else `linear`.
+            supervectors, and no client can bend its decision. `crowd` compares cosines among up to a million people,
+            for clients that follow the protocol. None is `hardened` where the decision is the server's, else `linear`,
+            and `crowd` beyond 10,000 places.
         false_accept: strangers are accepted, or get a name, at this rate: every speaker's threshold is where the people
             of a cohort come so far with as much speech as a trial has.
         cohort: those people, recorded like those who will try: a folder with one folder of clips a person, or a corpus;
@@ -78,7 +85,11 @@ class SpeakerDeployment:
     @property
     def how(self) -> Scoring:
         """The scoring, where none is chosen too."""
-        return self.scoring or ("hardened" if self.decision == "server" else "linear")
+        if self.scoring is not None:
+            return self.scoring
+        if self.decision == "server":
+            return "hardened"
+        return "crowd" if self.places > MOST_SPEAKERS else "linear"
 
     def used(self, bundle: Bundle, impostors: Impostors | None = None) -> int:
         """Frames of a trial, where none are chosen too: of cosines no more than everybody of the cohort has said."""
@@ -121,7 +132,7 @@ class SpeakerDeployment:
 
 
 class SpeakerScoring(Protocol):
-    """How enrolled templates are scored: `LinearScoring`, `HardenedScoring` or `MixtureScoring`."""
+    """How enrolled templates are scored: `LinearScoring`, `HardenedScoring`, `CrowdScoring` or `MixtureScoring`."""
 
     def check(self, template: Reals) -> None:
         """Refuse a template that cannot be scored."""
@@ -194,7 +205,8 @@ class ServedSpeakers:
                 scoring = HardenedScoring(terms, rule)
             else:
                 rule = rule_for_cosines(fixed, deployment.false_accept, deployment.used(bundle, impostors), impostors)
-                scoring = LinearScoring(terms, rule, norming, z_normed)
+                is_crowd = terms.scoring == "crowd"
+                scoring = CrowdScoring(terms, rule) if is_crowd else LinearScoring(terms, rule, norming, z_normed)
         if enrolled:
             scoring.warm(enrolled)
         sealed = SealedGalleries(files.sealed, bundle.fingerprint, terms.gallery) if terms.stores else None
@@ -215,7 +227,7 @@ class ServedSpeakers:
                 logger.info("claim decided", extra={FIELDS: {"session": visitor.session, "accepted": accepted}})
 
         def identify(record: Channel, _: Request) -> None:
-            assert isinstance(self.scoring, LinearScoring | MixtureScoring)
+            assert isinstance(self.scoring, LinearScoring | MixtureScoring | CrowdScoring)
             found = self.scoring.identify(replace(met, channel=record), self.gallery.load())
             if found is not None:
                 self._note(found.name, visitor.session)

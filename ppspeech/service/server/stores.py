@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ppspeech.arrays import Reals
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.speakers import EncryptedGallery, GalleryPlan, Prober
-from ppspeech.service.tasks.speakers import MOST_SPEAKERS, check_speaker
+from ppspeech.service.tasks.speakers import MOST_CROWD, check_speaker
 from ppspeech.storage import SharedTable
 
 Template = Literal["direction", "means"]
@@ -131,8 +131,8 @@ class Gallery:
     """
 
     def __init__(self, path: Path, model: str, places: int, features: int, kind: Template = "direction") -> None:
-        if not 1 <= places <= MOST_SPEAKERS:
-            raise PpspeechError(f"a gallery has 1 to {MOST_SPEAKERS:,} places, got {places}")
+        if not 1 <= places <= MOST_CROWD:
+            raise PpspeechError(f"a gallery has 1 to {MOST_CROWD:,} places, got {places}")
         columns = (
             "model TEXT, kind TEXT, place INTEGER, name TEXT,"
             " template BLOB, PRIMARY KEY (model, kind, place), UNIQUE (model, kind, name)"

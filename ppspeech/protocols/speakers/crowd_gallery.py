@@ -1,0 +1,173 @@
+"""A gallery of millions: sizes that both parties know, speakers as small whole numbers, and where they are kept.
+
+x and W are whole numbers, a cosine 1 being 2^24, in a ring of 27 bits. Slots are places + 1: slot 0, and every empty
+one, scores below all thresholds.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.arrays import Reals, Residues
+from ppspeech.crypto import Ring, Scale, packed_bytes
+from ppspeech.crypto.lattice import LatticeParameters, MatrixPlan, Precision
+from ppspeech.crypto.shares import text_residues, text_size
+from ppspeech.errors import ModelError, RangeError
+from ppspeech.protocols.meeting import WORKERS
+from ppspeech.protocols.scores.linear import check_vectors
+from ppspeech.protocols.speakers.crowd_shards import CrowdShard, OwnShards, Shards, Weights, Words
+
+Recipient = Literal["client", "server"]
+
+FRACTION = 12  # bits after the point of a voice's numbers, and of a template's
+RANGE = Ring(27)  # of exact scores, steps of 2^-24: a range of ±4, where two scores differ by 3.5 at the most
+KEPT = Ring(32)  # of a reply's shares: 5 bits more, in which the lattice's errors are
+SCORES = Ring(20)  # of the scores that are carried along: steps of 2^-17
+COARSE = 12  # bits that a sieve compares: steps of 2^-9
+FINALISTS = 64
+LEAST, MOST = 0.0, 1.5  # thresholds, so that cosines less them stay within the range
+EMPTY = -1.0  # the score of an empty slot: below all thresholds
+MOST_SLOTS = 1 << 20
+MOST_NUMBERS = 1 << 28  # of a gallery: 8 bytes each, transformed
+
+
+@dataclass(frozen=True)
+class CrowdPlan:
+    """One question, as both parties know it: `places`, empty ones included, of templates of `features` numbers; who
+    gets the name. Raises ModelError for sizes or a recipient that cannot be.
+    """
+
+    features: int
+    places: int
+    recipient: Recipient = "client"
+    longest_name: int = 21
+
+    def __post_init__(self) -> None:
+        if self.features < 1 or not 1 <= self.places < MOST_SLOTS or self.features * self.places > MOST_NUMBERS:
+            raise ModelError(
+                f"a crowd has up to {MOST_SLOTS - 1:,} places and {MOST_NUMBERS:,} numbers, got {self.places:,} places "
+                f"of {self.features}"
+            )
+        if self.recipient not in ("client", "server"):
+            raise ModelError(f"the name goes to the client or the server, got {self.recipient!r}")
+        if not 1 <= self.longest_name <= 256:
+            raise ModelError(f"names have up to 1 to 256 bytes, got {self.longest_name}")
+
+    @property
+    def slots(self) -> int:
+        """Places, and nobody's before them."""
+        return 1 + self.places
+
+    @property
+    def names(self) -> tuple[int, int]:
+        """The shape of all places' names: `(places, residues)`."""
+        return self.places, text_size(self.longest_name)
+
+    @cached_property
+    def product(self) -> MatrixPlan:
+        """How the mask r is multiplied into one block of slots."""
+        weights = Scale(bits=16, fraction=0)
+        result = Scale(KEPT.bits, KEPT.bits - RANGE.bits)
+        precision = Precision(LatticeParameters(), limit=2.0 ** (RANGE.bits - 2), weights=weights, result=result)
+        size = precision.parameters.degree
+        return MatrixPlan(1, self.features, size, precision, block_rows=1, block_inner=1, block_columns=size)
+
+    @property
+    def blocks(self) -> int:
+        """Of slots."""
+        return -(-self.slots // self.product.columns)
+
+    @property
+    def shift_bytes(self) -> int:
+        """What the client says of its voice."""
+        return packed_bytes(self.features, RANGE.bits)
+
+    @property
+    def product_bytes(self) -> int:
+        """Of the product, offline and online."""
+        job = self.product.job
+        return job.query_bytes + self.blocks * job.reply_bytes + self.shift_bytes
+
+    def numbers(self, voice: Reals) -> Residues:
+        """The client's embedding as residues. Raises RangeError for another size, or one longer than 1."""
+        row = check_vectors(np.asarray(voice, np.float64)[None], self.features, 1.0, "embeddings")[0]
+        return RANGE.from_signed(np.rint(row * 2.0**FRACTION).astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Speakers as a crowd holds them: `weights` `(speakers, features)`; `offsets` `(speakers,)`, which are added to
+    scores, in steps of 2^-24; `names` `(speakers, residues)`.
+    """
+
+    weights: Weights
+    offsets: Words
+    names: Residues
+
+    @staticmethod
+    def of(plan: CrowdPlan, templates: Reals, names: list[str], thresholds: Reals | float) -> "Entries":
+        """Directions `(speakers, features)` with a threshold each, or one for all.
+
+        Raises ModelError for names that do not fit, or not one for each; RangeError for templates longer than 1, or
+        thresholds that are not 0 to 1.5.
+        """
+        if len(names) != len(templates):
+            raise ModelError(f"{len(templates)} templates need as many names, got {len(names)}")
+        least = np.broadcast_to(np.asarray(thresholds, np.float64), (len(names),))
+        if not ((least >= LEAST) & (least <= MOST)).all():
+            raise RangeError(f"thresholds of a crowd are cosines of {LEAST:g} to {MOST:g}")
+        offsets = np.rint(-least * 4.0**FRACTION).astype(np.int64).astype(np.uint32)
+        return Entries(whole_numbers(plan, templates), offsets, text_residues(names, plan.longest_name))
+
+
+def whole_numbers(plan: CrowdPlan, templates: Reals) -> Weights:
+    """Directions `(speakers, features)` as small integers. Raises RangeError for one that is longer than 1."""
+    at_a_time, found = 1 << 14, np.empty((len(templates), plan.features), np.int16)
+    for start in range(0, len(templates), at_a_time):
+        some = check_vectors(templates[start : start + at_a_time], plan.features, 1.0, "templates")
+        found[start : start + at_a_time] = np.rint(some * 2.0**FRACTION)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """The server's side of a gallery: shards of weights, what is added to every slot's score, every place's name."""
+
+    plan: CrowdPlan
+    shards: Shards
+    offsets: Words
+    names: Residues
+
+    @staticmethod
+    def of(
+        plan: CrowdPlan, entries: Entries, places: NDArray[np.int64] | None = None, workers: int = WORKERS
+    ) -> "Crowd":
+        """Speakers at some places, the first by default, in this process."""
+        crowd = Crowd.empty(plan)
+        weights = np.zeros((plan.blocks * plan.product.columns, plan.features), np.int16)
+        slots = 1 + (np.arange(len(entries.weights)) if places is None else places)
+        if len(slots) > plan.places or slots.max(initial=1) > plan.places:
+            raise ModelError(f"{len(slots)} speakers do not fit the {plan.places} places of the plan")
+        weights[slots] = entries.weights
+        shards = OwnShards([CrowdShard(plan.product, weights, workers=workers)])
+        return replace(crowd.named(entries, slots), shards=shards)
+
+    @staticmethod
+    def empty(plan: CrowdPlan, shards: Shards | None = None) -> "Crowd":
+        """Nobody, whatever is in the shards."""
+        lowest = np.full(plan.slots, round(EMPTY * 4.0**FRACTION), np.int64).astype(np.uint32)
+        return Crowd(plan, shards or OwnShards([]), lowest, np.zeros(plan.names, np.uint64))
+
+    def added(self, entries: Entries, places: NDArray[np.int64]) -> "Crowd":
+        """With more speakers; the blocks of their slots are encoded anew, in the shards of both."""
+        self.shards.ask("put", 1 + places, entries.weights)
+        return self.named(entries, 1 + places)
+
+    def named(self, entries: Entries, slots: NDArray[np.int64]) -> "Crowd":
+        """With speakers whose weights the shards have at these slots."""
+        offsets, names = self.offsets.copy(), self.names.copy()
+        offsets[slots], names[slots - 1] = entries.offsets, entries.names
+        return replace(self, offsets=offsets, names=names)
