@@ -14,7 +14,7 @@ from ppspeech.protocols.speakers.crowd import (
     verify_in_crowd_as_client,
     verify_in_crowd_as_server,
 )
-from ppspeech.protocols.speakers.crowd_gallery import MOST_SLOTS, Crowd, CrowdPlan, Entries
+from ppspeech.protocols.speakers.crowd_gallery import MOST_SLOTS, Crowd, CrowdPlan, Entries, sieved_in_the_clear
 from ppspeech.protocols.speakers.crowd_shards import CrowdShard, OwnShards, Shards
 from ppspeech.protocols.speakers.gallery import MOST_PLACES, PROBES_A_KEY, EncryptedGallery, GalleryPlan, Keeper, Prober
 from ppspeech.protocols.speakers.hardened import (
@@ -91,6 +91,7 @@ __all__ = [
     "prove_as_client",
     "shift_as_client",
     "shift_as_server",
+    "sieved_in_the_clear",
     "verify_as_client",
     "verify_as_server",
     "verify_in_crowd_as_client",

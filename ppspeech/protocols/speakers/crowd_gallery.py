@@ -171,3 +171,26 @@ class Crowd:
         offsets, names = self.offsets.copy(), self.names.copy()
         offsets[slots], names[slots - 1] = entries.offsets, entries.names
         return replace(self, offsets=offsets, names=names)
+
+
+def sieved_in_the_clear(
+    plan: CrowdPlan, scores: NDArray[np.int64], generator: np.random.Generator
+) -> tuple[int, float]:
+    """The protocol's twin: the place that wins and its cosine less its threshold, for exact scores `(places,)` in steps
+    of 2^-24, with the chance that is in shares.
+    """
+    if scores.shape != (plan.places,):
+        raise ModelError(f"{plan.places} places have as many scores, got shape {scores.shape}")
+    dropped = 2 * FRACTION - (SCORES.bits - RANGE.bits + 2 * FRACTION)
+    own = np.concatenate([[round(EMPTY * 4.0**FRACTION)], scores]) >> dropped
+    own += generator.integers(0, 2, size=len(own))  # what rounding both shares adds, at the most
+    slots = np.arange(plan.slots)
+    for bit in reversed(range((plan.slots - 1).bit_length())):
+        half = 1 << bit
+        step = 1 if len(own) <= FINALISTS else 1 << (SCORES.bits - COARSE)
+        meet = len(own) - half
+        behind = own[:meet] - own[half:] < generator.integers(0, step, size=meet)
+        own, slots = (
+            np.concatenate([np.where(behind, each[half:], each[:meet]), each[meet:half]]) for each in (own, slots)
+        )
+    return int(slots[0]) - 1, float(own[0]) / 2.0 ** (SCORES.bits - RANGE.bits + 2 * FRACTION)
