@@ -257,7 +257,7 @@ def _plan_crowd(bundle: Bundle, chosen: SpeakerDeployment) -> ServicePlan:
     """Names and claims among up to a million people."""
     terms = replace(chosen, stores=False).terms(bundle, 0)
     plan, name = terms.crowd, "speaker_identification_crowd"
-    ways = [("crowd verify", claim_cost(plan)), ("crowd identify", name_cost(plan))]
+    ways = [("crowd verify", claim_cost(plan, terms.decision)), ("crowd identify", name_cost(plan))]
     modes = tuple(WayToRun.of(mode, _crowd(plan, cost), name) for mode, cost in ways)
     sizes = {
         "features": plan.features,

@@ -3,6 +3,8 @@
 from tests.mutants.mutant import mutant
 
 HARDENED = "protocols/speakers/hardened.py"
+CROWD = "protocols/speakers/crowd.py"
+CROWD_TESTS = "tests/protocols/test_speaker_crowd.py"
 STREAM = "protocols/scores/streamed.py"
 STATES = "protocols/scores/states.py"
 RANGE = "protocols/scores/range.py"
@@ -80,6 +82,54 @@ PROTOCOLS = [
             "protocols/speakers/identify.py",
             "np.argsort(uniform_residues(job.plan.models))[:speakers]",
             "np.arange(job.plan.models)[:speakers]",
+        ),
+    ),
+    mutant(
+        "a voice among a crowd without its mask",
+        "the server reads the voice",
+        CROWD_TESTS,
+        (
+            CROWD,
+            "pack_numbers(RANGE.reduce(voice - mask), RANGE.bits)",
+            "pack_numbers(RANGE.reduce(voice), RANGE.bits)",
+        ),
+        (
+            CROWD,
+            "mask = uniform_residues(plan.features, RANGE.bits)",
+            "mask = np.zeros(plan.features, np.uint64)",
+        ),
+    ),
+    mutant(
+        "two voices under one mask",
+        "the server reads how they differ",
+        CROWD_TESTS,
+        (CROWD, "taken, self._share = (self._mask, self._share), None", "taken = (self._mask, self._share)"),
+        (CROWD, "        self._mask = None\n        return taken", "        return taken"),
+    ),
+    mutant(
+        "a crowd's mask that is not uniform",
+        "the server narrows a voice down",
+        CROWD_TESTS,
+        (CROWD, "uniform_residues(plan.features, RANGE.bits)", "uniform_residues(plan.features, RANGE.bits - 1)"),
+    ),
+    mutant(
+        "the place of a rejected voice is opened",
+        "whoever is told learns who came closest to a stranger",
+        CROWD_TESTS,
+        (
+            CROWD,
+            "        _, place = multiply_loaded(engine, accepted.own,",
+            "        multiply_loaded(engine, accepted.own,",
+        ),
+    ),
+    mutant(
+        "who wins a sieve's last comparison is opened",
+        "the client learns how scores compare",
+        CROWD_TESTS,
+        (
+            CROWD,
+            "        width = plan.places.bit_length()\n",
+            "        width = plan.places.bit_length()\n        accepted.open_to(Side.SECOND)\n",
         ),
     ),
     # Many parties.

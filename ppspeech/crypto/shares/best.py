@@ -116,11 +116,9 @@ def sieve(scores: Shared, bits: int, finalists: int) -> tuple[Shared, Residues]:
 
     Candidates p and p + 2^b meet for every bit b of a place, the highest first, so that who has won spells the place:
     a load of the product that keeps the winner's score (`select`) grows by a bit a level. While more than `finalists`
-    are left only the upper `bits` of differences are compared, each party dropping the rest of its share: a winner is
-    then at most 2 steps of 2^-`bits` of the ring below the loser. The finalists' scores, carried along as they were,
-    are compared whole. So the result is below the largest by less than two steps for every comparison that the
-    largest has lost, and the largest itself where no other comes so close before the final. Lemma 2.17 in
-    docs/theory/asking.md.
+    are left only the upper `bits` of differences are compared, each party dropping the rest of its share: whoever is
+    behind loses, unless by less than a step, 2^-`bits` of the ring, where chance may decide. The finalists' scores,
+    carried along as they were, are compared whole. Lemma 2.34 in docs/theory/asking.md.
 
     The scores `(candidates,)` must differ by less than 2^(ring - 1) less two steps. Raises RangeError for more bits
     than scores have, or scores and places that do not travel in 64 bits.

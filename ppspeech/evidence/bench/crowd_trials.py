@@ -32,6 +32,7 @@ from ppspeech.protocols.speakers import CrowdPlan, sieved_in_the_clear
 RATE = 16_000
 STRANGERS = 0.01  # of strangers get a name
 AT_A_TIME = 32  # trials
+AT_ONCE = 1 << 15  # people
 SEED = 7
 
 
@@ -83,11 +84,19 @@ def accuracy(quick: bool) -> list[Figure]:
     """Names in the clear, as the protocol gives them, and how many fewer; `quick`: fewer people and trials."""
     others, known, real = _recordings(quick)
     model, generator = People.of(others), np.random.default_rng(SEED)
-    enrolled, trials = (20_000, 400) if quick else (1_000_000, 4_000)
-    made = model.draw(generator, enrolled - len(known))
-    gallery = np.concatenate([known, model.heard(generator, made, len(ENROLLMENT) * len(DIGIT_WORDS))])
-    whose = generator.integers(len(known), enrolled, size=trials)
-    asked = np.concatenate([real[1], model.heard(generator, made[whose - len(known)])])
+    enrolled, trials = (20_000, 400) if quick else (1_000_000, 3_000)
+    gallery = np.empty((enrolled, known.shape[1]), np.float32)
+    gallery[: len(known)] = known
+    whose, voices = (
+        generator.integers(len(known), enrolled, size=trials),
+        np.empty((trials, known.shape[1]), np.float32),
+    )
+    for start in range(len(known), enrolled, AT_ONCE):
+        some = model.draw(generator, min(AT_ONCE, enrolled - start))
+        gallery[start : start + len(some)] = model.heard(generator, some, len(ENROLLMENT) * len(DIGIT_WORDS))
+        theirs = np.flatnonzero((whose >= start) & (whose < start + len(some)))
+        voices[theirs] = model.heard(generator, some[whose[theirs] - start])
+    asked = np.concatenate([real[1], voices])
     targets = np.concatenate([real[0], whose])
     strangers = model.heard(generator, model.draw(generator, trials))
     clear, coded = _best(gallery, np.concatenate([asked, strangers]), generator)
@@ -109,10 +118,11 @@ def _best(
     """Of each trial who is best and its cosine: in the clear, and by the twin."""
     plan = CrowdPlan(gallery.shape[1], len(gallery))
     found: list[tuple[int, float, int, float]] = []
-    whole = np.rint(gallery * 4096.0).astype(np.float32)
+    whole = gallery * np.float32(4096.0)
+    np.rint(whole, out=whole)
     for start in track(range(0, len(asked), AT_A_TIME), "trials"):
         some = asked[start : start + AT_A_TIME]
-        for cosines, scores in zip(some @ gallery.T, np.rint(some * 4096.0) @ whole.T, strict=True):
+        for cosines, scores in zip(some @ gallery.T, np.rint(some * np.float32(4096.0)) @ whole.T, strict=True):
             best = int(cosines.argmax())
             place, score = sieved_in_the_clear(plan, scores.astype(np.int64), generator)
             found.append((best, float(cosines[best]), place, score))

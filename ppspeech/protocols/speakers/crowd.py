@@ -65,6 +65,7 @@ crowd = register_protocol(
     leakage="the number of places and of an embedding's numbers, and the longest name there may be; of speakers whose "
     "scores are less than 14/512 apart any may count as the best",
     assumptions=FOLLOWED,
+    terms=CrowdPlan,
 )
 
 
@@ -75,9 +76,9 @@ def name_cost(plan: CrowdPlan) -> Cost:
 
 
 @lru_cache(maxsize=64)
-def claim_cost(plan: CrowdPlan) -> Cost:
-    """What is computed on shares for a claim."""
-    return record(lambda engine: decide_claim(engine, blank(plan.slots), 0))
+def claim_cost(plan: CrowdPlan, recipient: Recipient = "server") -> Cost:
+    """What is computed on shares for a claim, whose decision goes to one party."""
+    return record(lambda engine: decide_claim(engine, blank(plan.slots), 0, recipient))
 
 
 class Blind:
@@ -222,14 +223,14 @@ def verify_in_crowd_as_client(
     numbers = plan.numbers(voice)
     check_index(claimed, plan.places)
     with met.session():
-        prepared = prepare_as_client(met, plan, claim_cost(plan))
+        prepared = prepare_as_client(met, plan, claim_cost(plan, recipient))
         return decide_claim(prepared.engine, shift_as_client(prepared, numbers), claimed, recipient)
 
 
 def verify_in_crowd_as_server(met: Meeting, crowd: Crowd, recipient: Recipient = "server") -> bool | None:
     """A claim of a place among all: the decision, or None where it is the client's."""
     with met.session():
-        prepared = prepare_as_server(met, crowd, claim_cost(crowd.plan))
+        prepared = prepare_as_server(met, crowd, claim_cost(crowd.plan, recipient))
         return decide_claim(prepared.engine, shift_as_server(prepared, crowd), None, recipient)
 
 

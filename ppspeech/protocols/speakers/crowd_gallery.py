@@ -116,11 +116,15 @@ class Entries:
         """
         if len(names) != len(templates):
             raise ModelError(f"{len(templates)} templates need as many names, got {len(names)}")
-        least = np.broadcast_to(np.asarray(thresholds, np.float64), (len(names),))
+        weights, spelled = whole_numbers(plan, templates), text_residues(names, plan.longest_name)
+        return Entries(weights, np.zeros(len(names), np.uint32), spelled).with_thresholds(thresholds)
+
+    def with_thresholds(self, thresholds: Reals | float) -> "Entries":
+        """The same speakers, with other thresholds. Raises RangeError where they are not 0 to 1.5."""
+        least = np.broadcast_to(np.asarray(thresholds, np.float64), self.offsets.shape)
         if not ((least >= LEAST) & (least <= MOST)).all():
             raise RangeError(f"thresholds of a crowd are cosines of {LEAST:g} to {MOST:g}")
-        offsets = np.rint(-least * 4.0**FRACTION).astype(np.int64).astype(np.uint32)
-        return Entries(whole_numbers(plan, templates), offsets, text_residues(names, plan.longest_name))
+        return replace(self, offsets=np.rint(-least * 4.0**FRACTION).astype(np.int64).astype(np.uint32))
 
 
 def whole_numbers(plan: CrowdPlan, templates: Reals) -> Weights:

@@ -2,6 +2,8 @@
 small whole numbers, for crowds.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -194,8 +196,9 @@ class HardenedScoring:
 
 
 class CrowdScoring:
-    """Cosines among up to a million people, whose thresholds share the rate as if all places were taken; so that who is
-    enrolled later changes nobody else's. Raises PpspeechError for a threshold that is no cosine of 0 to 1.
+    """Cosines among up to a million people. For names, thresholds share the rate as if all places were taken, so that
+    who is enrolled later changes nobody else's; a claim has the rate to itself. Raises PpspeechError for a threshold
+    that is no cosine of 0 to 1.
     """
 
     def __init__(self, terms: Speakers, rule: Rule) -> None:
@@ -203,7 +206,9 @@ class CrowdScoring:
             raise PpspeechError(f"a threshold of a crowd is a cosine, 0 to 1, got {rule.threshold}")
         self._terms = terms
         self._rule = rule
-        self._made: tuple[set[int], Crowd] | None = None
+        self._known: set[int] = set()
+        self._made: Crowd | None = None
+        self._claims = Crowd.empty(terms.crowd)
 
     def check(self, template: Reals) -> None:
         """Every direction fits."""
@@ -214,28 +219,32 @@ class CrowdScoring:
 
     def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
         """One claim, against all places."""
-        return verify_in_crowd_as_server(met, self._crowd(enrolled), self._terms.decision)
+        return verify_in_crowd_as_server(met, self._for_claims(enrolled), self._terms.decision)
 
     def identify(self, met: Meeting, enrolled: Enrolled) -> Identity | None:
         """One question; places are never opened to clients, so that their order stays."""
         return identify_in_crowd_as_server(met, self._crowd(enrolled))
 
+    def _for_claims(self, enrolled: Enrolled) -> Crowd:
+        return replace(self._claims, shards=self._crowd(enrolled).shards)
+
     def _crowd(self, enrolled: Enrolled) -> Crowd:
         """Of everybody. Galleries only grow: blocks of slots where nobody is new are kept."""
+        if self._made is not None and len(self._known) == len(enrolled):
+            return self._made
         plan = self._terms.crowd
-        if self._made is not None and len(self._made[0]) == len(enrolled):
-            return self._made[1]
-        known, before = self._made or (set(), None)
-        new = np.flatnonzero([int(place) not in known for place in enrolled.places])
+        new = np.flatnonzero([int(place) not in self._known for place in enrolled.places])
         templates, places = enrolled.templates[new], enrolled.places[new]
-        entries = Entries.of(plan, templates, [enrolled.names[each] for each in new], self._least(templates))
-        found = Crowd.of(plan, entries, places) if before is None else before.added(entries, places)
-        self._made = known | {int(place) for place in places}, found
-        return found
+        shared, alone = (self._least(templates, names) for names in (plan.places, 1))
+        entries = Entries.of(plan, templates, [enrolled.names[each] for each in new], shared)
+        self._claims = self._claims.named(entries.with_thresholds(alone), 1 + places)
+        self._made = Crowd.of(plan, entries, places) if self._made is None else self._made.added(entries, places)
+        self._known |= {int(place) for place in places}
+        return self._made
 
-    def _least(self, templates: Reals) -> Reals:
+    def _least(self, templates: Reals, names: int) -> Reals:
         """Thresholds `(speakers,)`, no lower than 0, nor so high that scores leave their range."""
         parts = range(0, len(templates), AT_A_TIME)
-        own = [self._rule.own(templates[at : at + AT_A_TIME], self._terms.places) for at in parts]
+        own = [self._rule.own(templates[at : at + AT_A_TIME], names) for at in parts]
         least: Reals = np.concatenate([np.zeros(0), *own]) + self._rule.threshold
         return least.clip(0.0, HIGHEST)

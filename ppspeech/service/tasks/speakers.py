@@ -221,7 +221,7 @@ def check_speaker(name: str) -> str:
 def claim_bytes(terms: Speakers) -> int:
     """Payload of one claim, offline and online, both ways; 0 where it is hardened, whose terms bound it."""
     if terms.scoring == "crowd":
-        return terms.crowd.product_bytes + claim_cost(terms.crowd).total_bytes
+        return terms.crowd.product_bytes + claim_cost(terms.crowd, terms.decision).total_bytes
     return 0 if terms.scoring == "hardened" else job_bytes(terms.verification)
 
 
