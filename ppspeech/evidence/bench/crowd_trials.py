@@ -137,7 +137,8 @@ def _figures(targets: NDArray[np.int64], clear: Best, coded: Best, note: str) ->
         threshold = np.quantile(scores[len(targets) :], 1 - STRANGERS)
         right.append((places[: len(targets)] == targets) & (scores[: len(targets)] >= threshold))
     lost = right[0].astype(float) - right[1]
-    error = 1.96 * float(lost.std()) / np.sqrt(len(lost))
+    # Where no name differs, so many could at the most, at 97.5 % each way (Clopper and Pearson).
+    error = float(1.96 * lost.std() / np.sqrt(len(lost))) or 1 - 0.025 ** (1 / len(lost))
     said = f"{note}; {int((lost > 0).sum())} names lost and {int((lost < 0).sum())} won of {len(lost):,}"
     loss = Figure("scale.gallery.accuracy_loss", float(lost.mean()), note=said)
     return [

@@ -56,6 +56,7 @@ from ppspeech.protocols.speakers.crowd_gallery import (
     Entries,
     Recipient,
 )
+from ppspeech.protocols.speakers.crowd_shards import cut
 from ppspeech.protocols.speakers.identify import FOLLOWED, Identity, say
 
 crowd = register_protocol(
@@ -137,12 +138,10 @@ def prepare_as_server(met: Meeting, crowd: Crowd, cost: Cost | None = None) -> P
         given = (met.lattice.public_key, met.lattice.coins, query)
         asked = aside.submit(crowd.shards.ask, "reply", *(np.frombuffer(each, np.uint8) for each in given))
         engine = ShareEngine(met.channel, met.setup, cost or name_cost(plan))
-        answers = asked.result()
-    for replies, _ in answers:
-        for reply in replies:
-            met.channel.send(Kind.REPLY, reply.tobytes())
-    share = np.concatenate([each for _, each in answers])[: plan.slots]
-    return Prepared(met, plan, engine, Blind(None, share.astype(np.uint64)))
+        replies, share = cut(plan.product, np.concatenate(asked.result()))
+    for reply in replies:
+        met.channel.send(Kind.REPLY, reply.tobytes())
+    return Prepared(met, plan, engine, Blind(None, share[: plan.slots].astype(np.uint64)))
 
 
 def shift_as_client(prepared: Prepared, voice: Residues) -> Residues:

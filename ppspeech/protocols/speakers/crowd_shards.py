@@ -57,16 +57,16 @@ class CrowdShard:
         for block in np.unique(at[here] // self._product.columns):
             self._encoded[block] = self._encode(block)
 
-    def reply(self, key: Bytes, coins: Bytes, query: Bytes) -> tuple[Bytes, Words]:
-        """To a query under this key: what its holder gets of every block, `(blocks, bytes)`, and our shares mod 2^32 of
-        the product with every slot, `(slots,)`. Raises BadCiphertextError or WrongKeyError for a query that is none.
+    def reply(self, key: Bytes, coins: Bytes, query: Bytes) -> Bytes:
+        """To a query under this key, a row for every block: what its holder gets, then our shares mod 2^32 of the
+        product with every slot, 4 bytes each (`cut`). Raises BadCiphertextError or WrongKeyError for a query that is none.
         """
         evaluator = Evaluator(key.tobytes(), coins.tobytes(), self._product.precision.parameters)
         loaded = evaluator.load(self._product.job, query.tobytes(), self._workers)
         with ThreadPoolExecutor(self._workers) as pool:
             answers = pool.map(lambda block: server_reply(evaluator, self._product, block, loaded), self._encoded)
-            found = [(np.frombuffer(reply, np.uint8), share[0].astype(np.uint32)) for reply, share in answers]
-        return np.stack([reply for reply, _ in found]), np.concatenate([share for _, share in found])
+            rows = [reply + share[0].astype("<u4").tobytes() for reply, share in answers]
+        return np.stack([np.frombuffer(row, np.uint8) for row in rows])
 
     def times(self, vector: Words) -> Words:
         """W d mod 2^32, `(slots,)`."""
@@ -79,6 +79,12 @@ class CrowdShard:
     def _encode(self, block: int) -> EncodedWeights:
         size = self._product.columns
         return encode_weights(self._product, self._weights[block * size : (block + 1) * size].T.astype(np.float64))
+
+
+def cut(product: MatrixPlan, rows: Bytes) -> tuple[Bytes, Words]:
+    """What the holder of the key gets, `(blocks, bytes)`, and our shares, `(slots,)`, of rows that shards gave."""
+    replies, shares = np.split(rows, [product.job.reply_bytes], axis=1)
+    return replies, np.ascontiguousarray(shares).view("<u4").astype(np.uint32).reshape(-1)
 
 
 class OwnShards:
