@@ -18,7 +18,7 @@ from ppspeech.crypto.shares import text_residues, text_size
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols.meeting import WORKERS
 from ppspeech.protocols.scores.linear import check_vectors
-from ppspeech.protocols.speakers.crowd_shards import CrowdShard, OwnShards, Shards, Weights, Words
+from ppspeech.protocols.speakers.crowd_shards import CrowdShard, OwnShards, Shards, Short, Weights
 
 Recipient = Literal["client", "server"]
 
@@ -104,7 +104,7 @@ class Entries:
     """
 
     weights: Weights
-    offsets: Words
+    offsets: Short
     names: Residues
 
     @staticmethod
@@ -142,7 +142,7 @@ class Crowd:
 
     plan: CrowdPlan
     shards: Shards
-    offsets: Words
+    offsets: Short
     names: Residues
 
     @staticmethod

@@ -23,7 +23,7 @@ from ppspeech.crypto.lattice import EncodedWeights, Evaluator, MatrixPlan, encod
 from ppspeech.errors import RangeError
 
 Weights = NDArray[np.int16]
-Words = NDArray[np.uint32]
+Short = NDArray[np.uint32]
 
 
 class Shards(Protocol):
@@ -59,7 +59,8 @@ class CrowdShard:
 
     def reply(self, key: Bytes, coins: Bytes, query: Bytes) -> Bytes:
         """To a query under this key, a row for every block: what its holder gets, then our shares mod 2^32 of the
-        product with every slot, 4 bytes each (`cut`). Raises BadCiphertextError or WrongKeyError for a query that is none.
+        product with every slot, 4 bytes each (`cut`). Raises BadCiphertextError or WrongKeyError for a query that
+        is none.
         """
         evaluator = Evaluator(key.tobytes(), coins.tobytes(), self._product.precision.parameters)
         loaded = evaluator.load(self._product.job, query.tobytes(), self._workers)
@@ -68,7 +69,7 @@ class CrowdShard:
             rows = [reply + share[0].astype("<u4").tobytes() for reply, share in answers]
         return np.stack([np.frombuffer(row, np.uint8) for row in rows])
 
-    def times(self, vector: Words) -> Words:
+    def times(self, vector: Short) -> Short:
         """W d mod 2^32, `(slots,)`."""
         result = np.empty(len(self._weights), np.uint32)
         parts = np.array_split(np.arange(len(result)), self._workers)
@@ -81,7 +82,7 @@ class CrowdShard:
         return encode_weights(self._product, self._weights[block * size : (block + 1) * size].T.astype(np.float64))
 
 
-def cut(product: MatrixPlan, rows: Bytes) -> tuple[Bytes, Words]:
+def cut(product: MatrixPlan, rows: Bytes) -> tuple[Bytes, Short]:
     """What the holder of the key gets, `(blocks, bytes)`, and our shares, `(slots,)`, of rows that shards gave."""
     replies, shares = np.split(rows, [product.job.reply_bytes], axis=1)
     return replies, np.ascontiguousarray(shares).view("<u4").astype(np.uint32).reshape(-1)
@@ -99,7 +100,7 @@ class OwnShards:
 
 
 @numba.njit(nogil=True, cache=True)
-def _times(weights: Weights, vector: Words, start: int, end: int, result: Words) -> None:
+def _times(weights: Weights, vector: Short, start: int, end: int, result: Short) -> None:
     for slot in range(start, end):
         total = np.uint32(0)
         for feature in range(len(vector)):
