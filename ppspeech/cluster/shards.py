@@ -2,6 +2,7 @@
 
     factories = [partial(Part, place) for place in range(4)]      # picklable: functions and small values
     with shards(factories, ray="local") as group:
+        group.tell("put", array)                                  # Part.put(array) of every part, and of those to come
         results = group.ask("score", array)                       # Part.score(array) of every part, in order
 
 Arguments and results are arrays and bytes that we made: nothing of a client's is ever unpickled. Neither may be changed
@@ -14,7 +15,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +33,9 @@ Value = NDArray[Any] | bytes
 TRIES = 4
 """How often one question is put to a shard that dies of it, or beside it, before it is given up."""
 
+PATIENCE = 300.0
+"""Seconds after which a shard that says nothing counts as dead: a node may be gone without anybody having noticed."""
+
 
 class Shards(Protocol):
     """Parts that are asked together."""
@@ -45,14 +49,20 @@ class Shards(Protocol):
         ClusterError for values that are no arrays or bytes, and for a part that died each time it was rebuilt.
         """
 
+    def tell(self, method: str, *values: Value) -> None:
+        """Ask for something that leaves a trace: a part that is built again is told so again, in the same order. It
+        must be as good twice as once. What a part refuses is not told again, and raised here.
+        """
+
 
 @contextmanager
 def shards(factories: Sequence[Factory], ray: str | None = None) -> Iterator[Shards]:
     """Build a part by each factory, for as long as the block lasts: here, or by actors of a Ray cluster.
 
     `ray` is None for this process, `local` for processes of this machine, or HOST:PORT of a cluster, over whose nodes
-    the parts are spread. A part whose process or node dies is built again by its factory and asked again: a factory
-    must give the same part every time, and a question must leave no trace in it. Raises ClusterError without factories.
+    the parts are spread. A part whose process or node dies is built again by its factory, told what it was told, and
+    asked again: a factory must give the same part every time, and a question must leave no trace in it. Raises
+    ClusterError without factories.
     """
     if not factories:
         raise ClusterError("there is nothing to hold: give one factory for each shard")
@@ -83,6 +93,9 @@ class _Here:
             return [getattr(part, method)(*values) for part in self._parts]
         return list(self._threads.map(lambda part: getattr(part, method)(*values), self._parts))
 
+    def tell(self, method: str, *values: Value) -> None:
+        self.ask(method, *values)
+
 
 class _Part:
     """An actor: one part, built where it stays."""
@@ -101,8 +114,17 @@ class _Actors:
         self._ray, self._factories = ray, list(factories)
         self._kind = ray.remote(_Part).options(scheduling_strategy="SPREAD", max_restarts=0, max_task_retries=0)
         self._lock = threading.Lock()
-        self._actors = [self._kind.remote(factory) for factory in self._factories]
+        self._told: list[tuple[str, tuple[Value, ...]]] = []
+        self._actors = [self._placed(place, factory) for place, factory in enumerate(self._factories)]
         self._door = _Door(self)
+
+    def _placed(self, place: int, factory: Factory) -> Any:
+        """An actor on one node after the other, while they live; what is rebuilt goes where there is room."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        nodes = [node["NodeID"] for node in self._ray.nodes() if node["Alive"]]
+        there = NodeAffinitySchedulingStrategy(nodes[place % len(nodes)], soft=True)
+        return self._kind.options(scheduling_strategy=there).remote(factory)
 
     def __len__(self) -> int:
         return len(self._factories)
@@ -110,17 +132,38 @@ class _Actors:
     def ask(self, method: str, *values: Value) -> list[Any]:
         _check(values)
         if not self._door.is_mine:
-            return self._door.ask(method, *values)
+            return self._door.ask("ask", method, *values)
         shared = [self._ray.put(value) for value in values]
         asked = [(actor, actor.ask.remote(method, *shared)) for actor in list(self._actors)]
         return [self._answer(place, *each, method, shared) for place, each in enumerate(asked)]
 
+    def tell(self, method: str, *values: Value) -> None:
+        _check(values)
+        if not self._door.is_mine:
+            self._door.ask("tell", method, *values)
+            return
+        kept = method, tuple(value if isinstance(value, bytes) else value.copy() for value in values)
+        with self._lock:
+            self._told.append(kept)  # before it is asked: whoever is built again meanwhile is told, twice at the most
+        try:
+            self.ask(method, *values)
+        except BaseException:
+            with self._lock:
+                self._told = [each for each in self._told if each is not kept]
+            raise
+
     def _answer(self, place: int, actor: Any, promised: Any, method: str, shared: list[Any]) -> Any:
         errors = self._ray.exceptions
-        gone = (errors.ActorDiedError, errors.ActorUnavailableError, errors.ObjectLostError, errors.NodeDiedError)
+        gone = (
+            errors.ActorDiedError,
+            errors.ActorUnavailableError,
+            errors.GetTimeoutError,
+            errors.NodeDiedError,
+            errors.ObjectLostError,
+        )
         for tries in range(TRIES):
             try:
-                return self._ray.get(promised)
+                return self._ray.get(promised, timeout=PATIENCE)
             except errors.RayTaskError as failed:
                 raise failed.cause from None
             except gone as death:
@@ -132,11 +175,14 @@ class _Actors:
         raise AssertionError("unreachable")
 
     def _rebuilt(self, place: int, dead: Any) -> Any:
-        """The actor in place of a dead one, which another thread may have built already."""
+        """The actor in place of a dead one, which another thread may have built already, told what that was told."""
         with self._lock:
             if self._actors[place] is dead:
                 self._ray.kill(dead)  # one that only could not be reached must not live on beside the other
                 self._actors[place] = self._kind.remote(self._factories[place])
+                for method, values in self._told:  # one at a time: all of them may be more than a cluster's store holds
+                    with suppress(self._ray.exceptions.RayError):  # whoever dies of it, dies of the question too
+                        self._ray.get(self._actors[place].ask.remote(method, *values), timeout=PATIENCE)
             return self._actors[place]
 
     def close(self) -> None:
@@ -160,9 +206,9 @@ class _Door:
     def is_mine(self) -> bool:
         return os.getpid() == self._process
 
-    def ask(self, method: str, *values: Value) -> list[Any]:
+    def ask(self, verb: str, method: str, *values: Value) -> list[Any]:
         with Client(str(self._listener.address), "AF_UNIX", authkey=self._key) as line:
-            line.send_bytes(packed([method.encode(), *values]))
+            line.send_bytes(packed([verb.encode(), method.encode(), *values]))
             status, *results = unpacked(line.recv_bytes())
         if status != b"done":
             raise ClusterError(f"the shards could not answer: {bytes(status).decode(errors='replace')}")
@@ -185,8 +231,9 @@ class _Door:
     def _answer(self, line: Connection) -> None:
         with line:
             try:
-                method, *values = unpacked(line.recv_bytes())
-                answer = packed([b"done", *self._group.ask(bytes(method).decode(), *values)])
+                verb, method, *values = unpacked(line.recv_bytes())
+                said = (self._group.tell if verb == b"tell" else self._group.ask)(bytes(method).decode(), *values)
+                answer = packed([b"done", *(said or ())])
             except (EOFError, OSError):
                 return  # the child went away
             except Exception as error:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("ray", reason="the extra `scale` is not installed")
+NOTICED = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 500, "health_check_failure_threshold": 4}
+"""When a node that is gone is missed: one that only is slow has ten seconds a check."""
 
 
 class Nodes:
@@ -33,6 +34,7 @@ class Nodes:
 
 @pytest.fixture(scope="session")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    pytest.importorskip("ray", reason="the extra `scale` is not installed")
     from ppspeech.cluster.ray_cluster import _guarded, _imported
 
     ray = _imported()
@@ -47,6 +49,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
                 "object_store_memory": 80 * 2**20,
                 "include_dashboard": False,
                 "node_ip_address": "127.0.0.1",
+                "_system_config": NOTICED,
             },
         )
         try:

@@ -15,9 +15,18 @@ class Part:
 
     def __init__(self, factor: int) -> None:
         self.factor = factor
+        self.kept = np.zeros(1, np.int64)
 
     def times(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         return values * self.factor
+
+    def put(self, values: NDArray[np.int64]) -> None:
+        if values.sum() < 0:
+            raise AudioError("less than nothing")
+        self.kept = values
+
+    def kept_times(self) -> NDArray[np.int64]:
+        return self.kept * self.factor
 
     def process(self) -> NDArray[np.int64]:
         return np.array(os.getpid())

@@ -21,6 +21,8 @@ def test_in_this_process() -> None:
     with shards(FACTORIES) as group:
         assert len(group) == 3
         assert [each.tolist() for each in group.ask("times", VALUES)] == EXPECTED
+        group.tell("put", VALUES)
+        assert [each.tolist() for each in group.ask("kept_times")] == EXPECTED
         with pytest.raises(AudioError, match="too quiet"):
             group.ask("refuse", VALUES)
         with pytest.raises(ClusterError, match="arrays and bytes, got dict"):
@@ -40,14 +42,19 @@ def test_a_shard_that_dies_changes_nothing(nodes: Nodes) -> None:
         assert [each.tolist() for each in group.ask("times", VALUES)] == EXPECTED
         with pytest.raises(AudioError, match="too quiet"):
             group.ask("refuse", VALUES)
-        os.kill(int(group.ask("process")[1]), signal.SIGKILL)
+        group.tell("put", VALUES)
+        with pytest.raises(AudioError, match="less than nothing"):
+            group.tell("put", -VALUES)
+        os.kill(int(group.ask("process")[0]), signal.SIGKILL)  # the others are on both nodes
         assert [each.tolist() for each in group.ask("times", VALUES)] == EXPECTED
+        assert [each.tolist() for each in group.ask("kept_times")] == EXPECTED  # as the one that died was told
         assert _asked_by_a_child(group) == EXPECTED
         assert nodes.second.encode() in group.ask("node")
         nodes.kill_second()
         try:
             assert [each.tolist() for each in group.ask("times", VALUES)] == EXPECTED
             assert nodes.second.encode() not in group.ask("node")
+            assert [each.tolist() for each in group.ask("kept_times")] == EXPECTED
         finally:
             nodes.replace_second()
         with pytest.raises(ClusterError, match="shard 0 died 4 times when asked for die"):
@@ -62,7 +69,8 @@ def _asked_by_a_child(group: object) -> list[list[int]]:
     if child == 0:
         told = b"nothing"
         try:
-            told = np.stack(group.ask("times", VALUES)).astype(np.int64).tobytes()  # type: ignore[attr-defined]
+            group.tell("put", VALUES)  # type: ignore[attr-defined]
+            told = np.stack(group.ask("kept_times")).astype(np.int64).tobytes()  # type: ignore[attr-defined]
         finally:
             os.write(writing, told)
             os._exit(0)

@@ -99,7 +99,7 @@ def crowd_job(people: int) -> tuple[Timed, tuple[Any, Any]]:
         prepared = prepare_as_server(met, crowd)
 
         def answer() -> None:
-            name_of_best(prepared.engine, plan, shift_as_server(prepared, crowd), crowd)
+            name_of_best(prepared.engine, plan, shift_as_server(prepared), crowd)
             peaks[1].value = peak_megabytes()
 
         return answer

@@ -9,8 +9,8 @@
 
 x and W are whole numbers, a cosine 1 being 2^24, in the ring of 27 bits where d and r add up to x and to nothing else;
 so is every score exact but for the lattice's errors, far below a step of what is compared. r is used once: two voices
-under one r would differ by what the server sees. Slots are places + 1; slot 0, and every empty one, scores below all
-thresholds. Theorem 2.35 in docs/theory/asking.md.
+under one r would differ by what the server sees. Both products are of one W, whoever is enrolled in between. Slots are
+places + 1; slot 0, and every empty one, scores below all thresholds. Theorem 2.35 in docs/theory/asking.md.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ppspeech.arrays import Reals, Residues
+from ppspeech.arrays import Bits, Reals, Residues
 from ppspeech.crypto import Ring, pack_numbers, uniform_residues, unpack_numbers
 from ppspeech.crypto.lattice import Evaluator, KeyHolder, client_finish
 from ppspeech.crypto.shares import (
@@ -86,19 +86,18 @@ class Blind:
     """One party's half of a product with a mask, of one question: used once, since two voices under one mask would
     differ by what the server sees.
 
-    `mask`: the client's r, `(features,)` mod 2^27; None for the server. `share`: of W r, `(slots,)` mod 2^32.
+    `known`: of the client r itself, `(features,)` mod 2^27; of the server the slots of W that were filled. `share`: of
+    W r, `(slots,)` mod 2^32.
     """
 
-    def __init__(self, mask: Residues | None, share: Residues) -> None:
-        self._mask = mask
-        self._share: Residues | None = share
+    def __init__(self, known: Residues | Bits, share: Residues) -> None:
+        self._taken: tuple[Residues | Bits, Residues] | None = (known, share)
 
-    def take(self) -> tuple[Residues | None, Residues]:
-        """Mask and share. Raises PpspeechError the second time."""
-        if self._share is None:
+    def take(self) -> tuple[Any, Residues]:
+        """What is known, and the share. Raises PpspeechError the second time, whatever became of the first."""
+        if self._taken is None:
             raise PpspeechError("this mask has hidden a voice already: draw another one")
-        taken, self._share = (self._mask, self._share), None
-        self._mask = None
+        taken, self._taken = self._taken, None
         return taken
 
     def __reduce__(self) -> NoReturn:
@@ -107,12 +106,15 @@ class Blind:
 
 @dataclass(eq=False)
 class Prepared:
-    """What a party made offline for one question: the engine, and its half of the product."""
+    """What a party made offline for one question: the engine, and its half of the product; of the server also the
+    crowd, as it was then.
+    """
 
     met: Meeting
     plan: CrowdPlan
     engine: ShareEngine
     blind: Blind = field(repr=False)
+    crowd: Crowd | None = None
 
 
 def prepare_as_client(met: Meeting, plan: CrowdPlan, cost: Cost | None = None) -> Prepared:
@@ -130,7 +132,9 @@ def prepare_as_client(met: Meeting, plan: CrowdPlan, cost: Cost | None = None) -
 
 
 def prepare_as_server(met: Meeting, crowd: Crowd, cost: Cost | None = None) -> Prepared:
-    """Step 1, in a session: the shards multiply while transfers are made."""
+    """Step 1, in a session: the shards multiply while transfers are made. Raises ModelError where they do not hold
+    everybody of the crowd; nothing is sent then.
+    """
     assert isinstance(met.lattice, Evaluator)
     plan, job = crowd.plan, crowd.plan.product.job
     query = met.channel.receive(Kind.QUERY, job.query_bytes)
@@ -138,27 +142,31 @@ def prepare_as_server(met: Meeting, crowd: Crowd, cost: Cost | None = None) -> P
         given = (met.lattice.public_key, met.lattice.coins, query)
         asked = aside.submit(crowd.shards.ask, "reply", *(np.frombuffer(each, np.uint8) for each in given))
         engine = ShareEngine(met.channel, met.setup, cost or name_cost(plan))
-        replies, share = cut(plan.product, np.concatenate(asked.result()))
+        replies, share, filled = cut(plan.product, np.concatenate(asked.result()))
+    if len(replies) != plan.blocks or (crowd.filled > filled[: plan.slots]).any():
+        raise ModelError("the shards do not hold everybody who is in this crowd")
     for reply in replies:
         met.channel.send(Kind.REPLY, reply.tobytes())
-    return Prepared(met, plan, engine, Blind(None, share[: plan.slots].astype(np.uint64)))
+    return Prepared(met, plan, engine, Blind(filled, share[: plan.slots].astype(np.uint64)), crowd)
 
 
 def shift_as_client(prepared: Prepared, voice: Residues) -> Residues:
     """Step 2: our shares of all scores, `(slots,)`, once the server has the voice under its mask."""
     mask, share = prepared.blind.take()
-    assert mask is not None
     prepared.met.channel.send(Kind.MASKED_VOICE, pack_numbers(RANGE.reduce(voice - mask), RANGE.bits))
     return share
 
 
-def shift_as_server(prepared: Prepared, crowd: Crowd) -> Residues:
-    """Step 3: our shares of all scores, less thresholds."""
-    plan = crowd.plan
+def shift_as_server(prepared: Prepared) -> Residues:
+    """Step 3: our shares of all scores, less thresholds, of the gallery that the mask has met. Raises ModelError where
+    the shards no longer hold it.
+    """
+    plan, crowd = prepared.plan, prepared.crowd
+    assert crowd is not None
     data = prepared.met.channel.receive(Kind.MASKED_VOICE, plan.shift_bytes)
     shift = unpack_numbers(data, plan.features, RANGE.bits).astype(np.uint32)
-    _, share = prepared.blind.take()
-    scores = np.concatenate(crowd.shards.ask("times", shift))[: plan.slots] + crowd.offsets
+    filled, share = prepared.blind.take()
+    scores = np.concatenate(crowd.shards.ask("times", shift, filled))[: plan.slots] + crowd.offsets
     return KEPT.reduce(share + (scores.astype(np.uint64) << np.uint64(KEPT.bits - RANGE.bits)))
 
 
@@ -210,7 +218,7 @@ def identify_in_crowd_as_server(met: Meeting, crowd: Crowd) -> Identity | None:
     """The server's program: the answer, or None where it is the client's."""
     with met.session():
         prepared = prepare_as_server(met, crowd)
-        return name_of_best(prepared.engine, crowd.plan, shift_as_server(prepared, crowd), crowd)
+        return name_of_best(prepared.engine, crowd.plan, shift_as_server(prepared), crowd)
 
 
 def verify_in_crowd_as_client(
@@ -230,7 +238,7 @@ def verify_in_crowd_as_server(met: Meeting, crowd: Crowd, recipient: Recipient =
     """A claim of a place among all: the decision, or None where it is the client's."""
     with met.session():
         prepared = prepare_as_server(met, crowd, claim_cost(crowd.plan, recipient))
-        return decide_claim(prepared.engine, shift_as_server(prepared, crowd), None, recipient)
+        return decide_claim(prepared.engine, shift_as_server(prepared), None, recipient)
 
 
 @crowd.party("client")

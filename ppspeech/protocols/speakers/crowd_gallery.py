@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.arrays import Reals, Residues
+from ppspeech.arrays import Bits, Reals, Residues
 from ppspeech.crypto import Ring, Scale, packed_bytes
 from ppspeech.crypto.lattice import LatticeParameters, MatrixPlan, Precision
 from ppspeech.crypto.shares import text_residues, text_size
@@ -23,13 +23,15 @@ from ppspeech.protocols.speakers.crowd_shards import CrowdShard, OwnShards, Shar
 Recipient = Literal["client", "server"]
 
 FRACTION = 12  # bits after the point of a voice's numbers, and of a template's
-RANGE = Ring(27)  # of exact scores, steps of 2^-24: a range of ±4, where two scores differ by 3.5 at the most
+RANGE = Ring(27)  # of exact scores, steps of 2^-24: a range of ±4, where two scores differ by 3.625 at the most
 KEPT = Ring(32)  # of a reply's shares: 5 bits more, in which the lattice's errors are
 SCORES = Ring(20)  # of the scores that are carried along: steps of 2^-17
 COARSE = 12  # bits that a sieve compares: steps of 2^-9
 FINALISTS = 64
 LEAST, MOST = 0.0, 1.5  # thresholds, so that cosines less them stay within the range
-EMPTY = -1.0  # the score of an empty slot: below all thresholds
+EMPTY = -1.625  # added to the cosine of a slot that is nobody's, or not yet: lower than by any threshold
+LOWEST = np.uint32(round(EMPTY * 4**FRACTION) % (1 << 32))  # the same as an offset
+AT_A_TIME = 1 << 14  # speakers that are put together
 MOST_SLOTS = 1 << 20
 MOST_NUMBERS = 1 << 28  # of a gallery: 8 bytes each, transformed
 
@@ -129,10 +131,10 @@ class Entries:
 
 def whole_numbers(plan: CrowdPlan, templates: Reals) -> Weights:
     """Directions `(speakers, features)` as small integers. Raises RangeError for one that is longer than 1."""
-    at_a_time, found = 1 << 14, np.empty((len(templates), plan.features), np.int16)
-    for start in range(0, len(templates), at_a_time):
-        some = check_vectors(templates[start : start + at_a_time], plan.features, 1.0, "templates")
-        found[start : start + at_a_time] = np.rint(some * 2.0**FRACTION)
+    found = np.empty((len(templates), plan.features), np.int16)
+    for start in range(0, len(templates), AT_A_TIME):
+        some = check_vectors(templates[start : start + AT_A_TIME], plan.features, 1.0, "templates")
+        found[start : start + AT_A_TIME] = np.rint(some * 2.0**FRACTION)
     return found
 
 
@@ -150,24 +152,30 @@ class Crowd:
         plan: CrowdPlan, entries: Entries, places: NDArray[np.int64] | None = None, workers: int = WORKERS
     ) -> "Crowd":
         """Speakers at some places, the first by default, in this process."""
-        crowd = Crowd.empty(plan)
-        weights = np.zeros((plan.blocks * plan.product.columns, plan.features), np.int16)
-        slots = 1 + (np.arange(len(entries.weights)) if places is None else places)
-        if len(slots) > plan.places or slots.max(initial=1) > plan.places:
-            raise ModelError(f"{len(slots)} speakers do not fit the {plan.places} places of the plan")
-        weights[slots] = entries.weights
-        shards = OwnShards([CrowdShard(plan.product, weights, workers=workers)])
-        return replace(crowd.named(entries, slots), shards=shards)
+        chosen = np.arange(len(entries.weights)) if places is None else places
+        return Crowd.empty(plan, OwnShards([CrowdShard(plan.product, plan.blocks, workers=workers)])).added(
+            entries, chosen
+        )
 
     @staticmethod
-    def empty(plan: CrowdPlan, shards: Shards | None = None) -> "Crowd":
+    def empty(plan: CrowdPlan, shards: Shards) -> "Crowd":
         """Nobody, whatever is in the shards."""
-        lowest = np.full(plan.slots, round(EMPTY * 4.0**FRACTION), np.int64).astype(np.uint32)
-        return Crowd(plan, shards or OwnShards([]), lowest, np.zeros(plan.names, np.uint64))
+        return Crowd(plan, shards, np.full(plan.slots, LOWEST, np.uint32), np.zeros(plan.names, np.uint64))
+
+    @property
+    def filled(self) -> Bits:
+        """A 1 for every slot that is somebody's, `(slots,)`."""
+        return (self.offsets != LOWEST).astype(np.uint8)
 
     def added(self, entries: Entries, places: NDArray[np.int64]) -> "Crowd":
-        """With more speakers; the blocks of their slots are encoded anew, in the shards of both."""
-        self.shards.ask("put", 1 + places, entries.weights)
+        """With more speakers; the blocks of their slots are encoded anew, in the shards of both. Whoever is in the
+        shards already, put there by another session, stays. Raises ModelError for places that there are not.
+        """
+        if len(places) != len(entries.weights) or not ((places >= 0) & (places < self.plan.places)).all():
+            raise ModelError(f"{len(entries.weights)} speakers do not fit the {self.plan.places} places of the plan")
+        new = np.flatnonzero(np.concatenate(self.shards.ask("filled"))[1 + places] == 0)
+        for part in np.split(new, range(AT_A_TIME, len(new), AT_A_TIME)) if len(new) else ():
+            self.shards.tell("put", 1 + places[part], entries.weights[part])
         return self.named(entries, 1 + places)
 
     def named(self, entries: Entries, slots: NDArray[np.int64]) -> "Crowd":

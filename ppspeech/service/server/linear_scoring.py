@@ -2,21 +2,28 @@
 small whole numbers, for crowds.
 """
 
-from dataclasses import replace
+import atexit
+from contextlib import ExitStack
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Bytes, Reals
+from ppspeech.cluster import shards as on_cluster
 from ppspeech.errors import PpspeechError
 from ppspeech.models import FEWEST_PEOPLE, Impostors
 from ppspeech.protocols import WORKERS, Meeting
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.speakers import (
     Crowd,
+    CrowdShard,
     Entries,
     HardenedScorer,
     Identity,
+    OwnShards,
+    Shards,
     arrange_columns,
     cosines_of,
     identify_as_server,
@@ -33,7 +40,6 @@ from ppspeech.service.tasks.speakers import Speakers
 SMALLEST_SPREAD = 1 / 8
 """Of impostors' cosines: a template that all impostors are equally far from must not be normed beyond the range."""
 HIGHEST = 1.25  # a threshold of a crowd: nobody reaches it
-AT_A_TIME = 1 << 14  # templates of a crowd whose thresholds are found together
 CAUTION = 3.0  # standard deviations, of as many coins as bits, by which a code must be more like somebody than all are
 
 
@@ -201,50 +207,58 @@ class CrowdScoring:
     that is no cosine of 0 to 1.
     """
 
-    def __init__(self, terms: Speakers, rule: Rule) -> None:
+    def __init__(self, terms: Speakers, rule: Rule, shards: Shards | None = None) -> None:
         if not 0 <= rule.threshold <= 1:
             raise PpspeechError(f"a threshold of a crowd is a cosine, 0 to 1, got {rule.threshold}")
         self._terms = terms
         self._rule = rule
-        self._known: set[int] = set()
-        self._made: Crowd | None = None
-        self._claims = Crowd.empty(terms.crowd)
+        self.known: set[int] = set()
+        """Places of who is in the crowd."""
+        plan = terms.crowd
+        held = shards or OwnShards([CrowdShard(plan.product, plan.blocks, workers=WORKERS)])
+        self._names = self._claims = Crowd.empty(plan, held)
 
     def check(self, template: Reals) -> None:
         """Every direction fits."""
 
     def warm(self, enrolled: Enrolled) -> None:
-        """Encode who is enrolled now, before sessions begin."""
-        self._crowd(enrolled)
+        """Add who is not in it yet. Galleries only grow: blocks of slots where nobody is new are kept."""
+        new = np.flatnonzero([int(place) not in self.known for place in enrolled.places])
+        if not len(new):
+            return
+        plan, templates, places = self._terms.crowd, enrolled.templates[new], enrolled.places[new]
+        shared, alone = (self._least(templates, names) for names in (plan.places, 1))
+        entries = Entries.of(plan, templates, [enrolled.names[each] for each in new], shared)
+        self._names = self._names.added(entries, places)
+        self._claims = self._claims.named(entries.with_thresholds(alone), 1 + places)
+        self.known |= {int(place) for place in places}
 
     def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
-        """One claim, against all places."""
-        return verify_in_crowd_as_server(met, self._for_claims(enrolled), self._terms.decision)
+        """One claim, against all places; `enrolled`: at least those who are not in it yet."""
+        self.warm(enrolled)
+        return verify_in_crowd_as_server(met, self._claims, self._terms.decision)
 
     def identify(self, met: Meeting, enrolled: Enrolled) -> Identity | None:
         """One question; places are never opened to clients, so that their order stays."""
-        return identify_in_crowd_as_server(met, self._crowd(enrolled))
-
-    def _for_claims(self, enrolled: Enrolled) -> Crowd:
-        return replace(self._claims, shards=self._crowd(enrolled).shards)
-
-    def _crowd(self, enrolled: Enrolled) -> Crowd:
-        """Of everybody. Galleries only grow: blocks of slots where nobody is new are kept."""
-        if self._made is not None and len(self._known) == len(enrolled):
-            return self._made
-        plan = self._terms.crowd
-        new = np.flatnonzero([int(place) not in self._known for place in enrolled.places])
-        templates, places = enrolled.templates[new], enrolled.places[new]
-        shared, alone = (self._least(templates, names) for names in (plan.places, 1))
-        entries = Entries.of(plan, templates, [enrolled.names[each] for each in new], shared)
-        self._claims = self._claims.named(entries.with_thresholds(alone), 1 + places)
-        self._made = Crowd.of(plan, entries, places) if self._made is None else self._made.added(entries, places)
-        self._known |= {int(place) for place in places}
-        return self._made
+        self.warm(enrolled)
+        return identify_in_crowd_as_server(met, self._names)
 
     def _least(self, templates: Reals, names: int) -> Reals:
         """Thresholds `(speakers,)`, no lower than 0, nor so high that scores leave their range."""
-        parts = range(0, len(templates), AT_A_TIME)
-        own = [self._rule.own(templates[at : at + AT_A_TIME], names) for at in parts]
-        least: Reals = np.concatenate([np.zeros(0), *own]) + self._rule.threshold
-        return least.clip(0.0, HIGHEST)
+        own: Reals = self._rule.own(templates, names) + self._rule.threshold
+        return own.clip(0.0, HIGHEST)
+
+
+def crowd_on_ray(terms: Speakers, address: str, count: int) -> Shards:
+    """So many shards of a crowd as actors of a Ray cluster, until this process ends. Raises PpspeechError for an
+    address or a number that cannot be.
+    """
+    plan = terms.crowd
+    if not 1 <= count <= plan.blocks:
+        raise PpspeechError(f"{plan.places:,} places are cut into 1 to {plan.blocks} shards, got {count}")
+    bounds = np.linspace(0, plan.blocks, count + 1).astype(int).tolist()
+    size = plan.product.columns
+    factories = [partial(CrowdShard, plan.product, end - start, start * size) for start, end in pairwise(bounds)]
+    lasting = ExitStack()
+    atexit.register(lasting.close)
+    return lasting.enter_context(on_cluster(factories, address))

@@ -21,6 +21,7 @@ from ppspeech.service.server.linear_scoring import (
     CrowdScoring,
     HardenedScoring,
     LinearScoring,
+    crowd_on_ray,
     rule_for_codes,
     rule_for_cosines,
 )
@@ -68,6 +69,9 @@ class SpeakerDeployment:
         names: who learns whose voice it is.
         enrolls: whether clients may enroll speakers; whoever is let in may then do so.
         stores: whether to keep galleries that are encrypted under other people's keys.
+        ray: a crowd is held by actors of a Ray cluster: `local`, on this machine, or HOST:PORT; by this process
+            without.
+        shards: how many of them.
     """
 
     places: int = 64
@@ -81,6 +85,8 @@ class SpeakerDeployment:
     names: Side = "client"
     enrolls: bool = False
     stores: bool = False
+    ray: str | None = None
+    shards: int = 2
 
     @property
     def how(self) -> Scoring:
@@ -104,6 +110,8 @@ class SpeakerDeployment:
         if not 0 < self.false_accept < 1:
             raise BundleError(f"a false-accept rate is within 0 and 1, got {self.false_accept}")
         scoring = self.how
+        if self.ray is not None and scoring != "crowd":
+            raise BundleError(f"a crowd is held by shards on a Ray cluster: scoring is {scoring}, leave out ray")
         is_mixture = scoring == "gmm"
         return Speakers(
             features=bundle.verifier.size,
@@ -142,6 +150,16 @@ class SpeakerScoring(Protocol):
 
     def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
         """One claim: the decision where it is ours."""
+
+
+def _to_be_scored(scoring: SpeakerScoring, gallery: Gallery) -> Enrolled:
+    """Everybody; a crowd is told of those who are new, some at a time, and keeps them: here are the last of them."""
+    if not isinstance(scoring, CrowdScoring):
+        return gallery.load()
+    some = Enrolled.nobody()
+    for some in gallery.newcomers(scoring.known):
+        scoring.warm(some)
+    return some
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +208,7 @@ class ServedSpeakers:
         )
         kind: Literal["means", "direction"] = "means" if terms.scoring == "gmm" else "direction"
         kept = Gallery(files.gallery, bundle.fingerprint, terms.places, terms.features, kind)
-        enrolled = kept.load()
-        known = deployment.enrolls or bool(enrolled)
+        known = deployment.enrolls or kept.count() > 0
         fixed = deployment.threshold if known or deployment.threshold is not None else NOBODY
         z_normed = "z" in deployment.norm
         scoring: SpeakerScoring
@@ -205,9 +222,12 @@ class ServedSpeakers:
                 scoring = HardenedScoring(terms, rule)
             else:
                 rule = rule_for_cosines(fixed, deployment.false_accept, deployment.used(bundle, impostors), impostors)
-                is_crowd = terms.scoring == "crowd"
-                scoring = CrowdScoring(terms, rule) if is_crowd else LinearScoring(terms, rule, norming, z_normed)
-        if enrolled:
+                if terms.scoring == "crowd":
+                    held = None if deployment.ray is None else crowd_on_ray(terms, deployment.ray, deployment.shards)
+                    scoring = CrowdScoring(terms, rule, held)
+                else:
+                    scoring = LinearScoring(terms, rule, norming, z_normed)
+        if enrolled := _to_be_scored(scoring, kept):
             scoring.warm(enrolled)
         sealed = SealedGalleries(files.sealed, bundle.fingerprint, terms.gallery) if terms.stores else None
         return cls(offer, scoring, kept, sealed, files.identified)
@@ -222,13 +242,13 @@ class ServedSpeakers:
         met = meet_as_server(channel)
 
         def verify(record: Channel, _: Request) -> None:
-            accepted = self.scoring.verify(replace(met, channel=record), self.gallery.load())
+            accepted = self.scoring.verify(replace(met, channel=record), _to_be_scored(self.scoring, self.gallery))
             if accepted is not None:
                 logger.info("claim decided", extra={FIELDS: {"session": visitor.session, "accepted": accepted}})
 
         def identify(record: Channel, _: Request) -> None:
             assert isinstance(self.scoring, LinearScoring | MixtureScoring | CrowdScoring)
-            found = self.scoring.identify(replace(met, channel=record), self.gallery.load())
+            found = self.scoring.identify(replace(met, channel=record), _to_be_scored(self.scoring, self.gallery))
             if found is not None:
                 self._note(found.name, visitor.session)
 
