@@ -112,7 +112,7 @@ class _Actors:
 
     def __init__(self, ray: Any, factories: Sequence[Factory]) -> None:
         self._ray, self._factories = ray, list(factories)
-        self._kind = ray.remote(_Part).options(scheduling_strategy="SPREAD", max_restarts=0, max_task_retries=0)
+        self._kind = ray.remote(_Part)
         self._lock = threading.Lock()
         self._told: list[tuple[str, tuple[Value, ...]]] = []
         self._actors = [self._placed(place, factory) for place, factory in enumerate(self._factories)]
@@ -124,7 +124,10 @@ class _Actors:
 
         nodes = [node["NodeID"] for node in self._ray.nodes() if node["Alive"]]
         there = NodeAffinitySchedulingStrategy(nodes[place % len(nodes)], soft=True)
-        return self._kind.options(scheduling_strategy=there).remote(factory)
+        return self._built(factory, there)
+
+    def _built(self, factory: Factory, where: Any = "SPREAD") -> Any:
+        return self._kind.options(scheduling_strategy=where, max_restarts=0, max_task_retries=0).remote(factory)
 
     def __len__(self) -> int:
         return len(self._factories)
@@ -179,7 +182,7 @@ class _Actors:
         with self._lock:
             if self._actors[place] is dead:
                 self._ray.kill(dead)  # one that only could not be reached must not live on beside the other
-                self._actors[place] = self._kind.remote(self._factories[place])
+                self._actors[place] = self._built(self._factories[place])
                 for method, values in self._told:  # one at a time: all of them may be more than a cluster's store holds
                     with suppress(self._ray.exceptions.RayError):  # whoever dies of it, dies of the question too
                         self._ray.get(self._actors[place].ask.remote(method, *values), timeout=PATIENCE)
@@ -188,7 +191,8 @@ class _Actors:
     def close(self) -> None:
         self._door.close()
         for actor in self._actors:
-            self._ray.kill(actor)
+            with suppress(self._ray.exceptions.RayError):  # the cluster may have ended before us
+                self._ray.kill(actor)
 
 
 class _Door:

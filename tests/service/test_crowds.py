@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +11,15 @@ import pytest
 from ppspeech.audio import Mfcc
 from ppspeech.bundle import Bundle
 from ppspeech.errors import BundleError, PpspeechError, WrongSessionError
+from ppspeech.protocols.speakers.crowd_gallery import EMPTY
 from ppspeech.service import SpeakerDeployment, connect_through
 from ppspeech.service.client import speakers as client_module
 from ppspeech.service.plan import plan_speakers
+from ppspeech.service.server import stores
 from ppspeech.service.server.cohort import Rule
 from ppspeech.service.server.linear_scoring import CrowdScoring
-from ppspeech.service.server.stores import Enrolled
+from ppspeech.service.server.speakers import ServedSpeakers, SpeakerFiles
+from ppspeech.service.server.stores import Enrolled, Gallery
 from tests.service.conftest import Running
 from tests.service.voices import RATE, SPEAKERS, released, voice
 
@@ -113,12 +117,50 @@ def test_thresholds_are_cosines_and_shared_by_all_places(bundle: Bundle) -> None
     scoring = CrowdScoring(terms, Rule(0.0, 0.01, own))
     templates = np.eye(3, terms.features)
     enrolled = Enrolled(["a", "b", "c"], templates, np.array([4, 9, 30]))
-    made = scoring._crowd(enrolled)
+    scoring.warm(enrolled)
+    made = scoring._names
     assert asked == [pytest.approx(0.01 / 50), 0.01]
     assert (-made.offsets[[5, 10, 31]].astype(np.int32) / 2**24).tolist() == pytest.approx([0.0, 0.5, 1.25])
-    assert set((made.offsets.astype(np.int32) / 2**24)[[0, 1, 50]]) == {-1.0}
-    claims = scoring._for_claims(enrolled).offsets.astype(np.int32) / 2**24  # nobody shares a claim's rate
-    assert claims[[5, 10, 31, 0]].tolist() == [-0.25, -0.25, -0.25, -1.0]
+    assert set((made.offsets.astype(np.int32) / 2**24)[[0, 1, 50]]) == {EMPTY}
+    claims = scoring._claims.offsets.astype(np.int32) / 2**24  # nobody shares a claim's rate
+    assert claims[[5, 10, 31, 0]].tolist() == [-0.25, -0.25, -0.25, EMPTY]
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "words"),
+    [
+        ({"scoring": "linear", "ray": "local"}, BundleError, "held by shards on a Ray cluster"),
+        ({"ray": "nowhere"}, PpspeechError, "local or at HOST:PORT"),
+        ({"ray": "local", "shards": 0}, PpspeechError, "1 to 3 shards, got 0"),
+        ({"ray": "local", "shards": 4}, PpspeechError, "1 to 3 shards, got 4"),
+    ],
+)
+def test_clusters_that_cannot_be_are_refused(
+    bundle: Bundle, tmp_path: Path, changed: dict[str, object], error: type[Exception], words: str
+) -> None:
+    chosen = replace(SpeakerDeployment(places=5000, scoring="crowd", threshold=THRESHOLD), **changed)  # type: ignore[arg-type]
+    with pytest.raises(error, match=words):
+        ServedSpeakers.of("voices", bundle, chosen, SpeakerFiles.at(tmp_path))
+
+
+def test_a_gallery_tells_of_newcomers_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "AT_A_TIME", 3)
+    gallery = Gallery(tmp_path / "gallery.sqlite", "model", 20, 4)
+    places = {f"p{each}": gallery.enroll(f"p{each}", np.eye(4)[each % 4]) for each in range(8)}
+    parts = list(gallery.newcomers(()))
+    assert [len(part) for part in parts] == [3, 3, 2]
+    told = {name: int(place) for part in parts for name, place in zip(part.names, part.places, strict=True)}
+    assert told == places
+    templates = [
+        part.templates[at] @ np.eye(4)[int(name[1]) % 4] for part in parts for at, name in enumerate(part.names)
+    ]
+    assert templates == [1.0] * 8
+    assert list(gallery.newcomers(set(told.values()))) == []
+    late = gallery.enroll("late", np.eye(4)[0])
+    (part,) = gallery.newcomers(set(told.values()))
+    assert (part.names, part.places.tolist()) == (["late"], [late])
+    with pytest.raises(PpspeechError, match="somebody is enrolled at place"):
+        list(Gallery(tmp_path / "gallery.sqlite", "model", 1, 4).newcomers(()))
 
 
 def test_a_plan_of_a_crowd_states_sizes(bundle: Bundle) -> None:

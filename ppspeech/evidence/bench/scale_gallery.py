@@ -16,7 +16,7 @@ import numpy as np
 
 from ppspeech.channel import Channel
 from ppspeech.evidence.bench import BENCHES
-from ppspeech.evidence.bench.clock import machine, peak_megabytes
+from ppspeech.evidence.bench.clock import forget_peak, machine, peak_megabytes
 from ppspeech.evidence.bench.crowd_trials import accuracy, unit
 from ppspeech.evidence.bench.speakers import DIMENSIONS, identification_job
 from ppspeech.evidence.bench.two_parties import Measured, Timed, certificates, measure
@@ -82,15 +82,14 @@ def crowd_job(people: int) -> tuple[Timed, tuple[Any, Any]]:
     every = Entries(*(np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])))
     del parts
     crowd, peaks, numbers = Crowd.of(plan, every), (Value("d"), Value("d")), plan.numbers(voice)
-    held: list[float] = []
 
     def client(met: Meeting, channel: Channel) -> Callable[[], object]:
-        held.append(peak_megabytes())  # the first time, what this process began with: the gallery too, which is not its
+        held = forget_peak()  # what this process began with: the gallery too, which is not its
         prepared = prepare_as_client(replace(met, channel=channel), plan)
 
         def ask() -> Identity | None:
             found = name_of_best(prepared.engine, plan, shift_as_client(prepared, numbers))
-            peaks[0].value = peak_megabytes() - held[0]
+            peaks[0].value = max(peaks[0].value, peak_megabytes() - held)
             return found
 
         return ask
@@ -112,11 +111,13 @@ def crowd_job(people: int) -> tuple[Timed, tuple[Any, Any]]:
 
 
 def _figures(people: int, found: Measured, peaks: list[float], note: str) -> list[Figure]:
-    prefix = f"scale.gallery.{people}"
+    plan, prefix = CrowdPlan(DIMENSIONS, people), f"scale.gallery.{people}"
+    online = plan.shift_bytes + name_cost(plan).online_bytes
     return [
         Figure(f"{prefix}.ms", 1e3 * found.online, "ms", note=f"online, from the voice to the name; {note}"),
         Figure(f"{prefix}.offline_ms", 1e3 * found.offline, "ms", note=f"before there is a voice; {note}"),
-        Figure(f"{prefix}.bytes", found.bytes, "B", note="payload, offline and online, both ways; as the formula says"),
+        Figure(f"{prefix}.bytes", online, "B", note="payload online, both ways; as the formula says"),
+        Figure(f"{prefix}.offline_bytes", found.bytes - online, "B", note="payload offline, both ways"),
         Figure(f"{prefix}.rounds", found.rounds, note="round trips online"),
         Figure(f"{prefix}.client_mb", peaks[0], "MB", note="what the client's memory grew by"),
         Figure(f"{prefix}.server_mb", peaks[1], "MB", note="the server's peak, gallery and libraries included"),

@@ -165,7 +165,8 @@ class Crowd:
     @property
     def filled(self) -> Bits:
         """A 1 for every slot that is somebody's, `(slots,)`."""
-        return (self.offsets != LOWEST).astype(np.uint8)
+        found: Bits = (self.offsets != LOWEST).astype(np.uint8)
+        return found
 
     def added(self, entries: Entries, places: NDArray[np.int64]) -> "Crowd":
         """With more speakers; the blocks of their slots are encoded anew, in the shards of both. Whoever is in the
