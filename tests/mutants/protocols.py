@@ -4,6 +4,7 @@ from tests.mutants.mutant import mutant
 
 HARDENED = "protocols/speakers/hardened.py"
 CROWD = "protocols/speakers/crowd.py"
+CROWD_SHARDS = "protocols/speakers/crowd_shards.py"
 CROWD_TESTS = "tests/protocols/test_speaker_crowd.py"
 STREAM = "protocols/scores/streamed.py"
 STATES = "protocols/scores/states.py"
@@ -103,8 +104,31 @@ PROTOCOLS = [
         "two voices under one mask",
         "the server reads how they differ",
         CROWD_TESTS,
-        (CROWD, "taken, self._share = (self._mask, self._share), None", "taken = (self._mask, self._share)"),
-        (CROWD, "        self._mask = None\n        return taken", "        return taken"),
+        (CROWD, "taken, self._taken = self._taken, None", "taken = self._taken"),
+    ),
+    mutant(
+        "a crowd's gallery that changed under a mask",
+        "whoever is enrolled meanwhile gets a score that is anything, and may be named for a stranger",
+        CROWD_TESTS,
+        (CROWD_SHARDS, "        if filled[slot]:", "        if filled[slot] < 2:"),
+    ),
+    mutant(
+        "a shard that lost people answers all the same",
+        "scores of those whom the mask has met are anything",
+        CROWD_TESTS,
+        (CROWD_SHARDS, " or (taken > self.filled()).any()", ""),
+    ),
+    mutant(
+        "a shard without some of a crowd is asked all the same",
+        "who is enrolled is nobody",
+        CROWD_TESTS,
+        (CROWD, " or (crowd.filled > filled[: plan.slots]).any()", ""),
+    ),
+    mutant(
+        "a slot of a crowd is given away",
+        "another person is named",
+        CROWD_TESTS,
+        (CROWD_SHARDS, "        if (self._weights[at[taken]] != weights[taken]).any():", "        if len(at) < 0:"),
     ),
     mutant(
         "a crowd's mask that is not uniform",
