@@ -3,7 +3,8 @@
 Two ways, for two prices. All pairs compared in one batch, each candidate's wins then joined by tables: three rounds for
 up to 9 candidates, four for up to 65, for n (n - 1) / 2 comparisons (`argmax`, `tell_best`). Or a knock-out tournament:
 three rounds for every factor of two, for n - 1 comparisons (`knock_out`, and of places alone, for a million,
-`sieve`). Of equals the first wins. Nobody learns a place, a score or who met whom: what is left is a share each.
+`sieve`). Of equals the first wins, but in a sieve, where chance decides. Nobody learns a place, a score or who met
+whom: what is left is a share each.
 """
 
 from functools import partial
@@ -145,4 +146,4 @@ def sieve(scores: Shared, bits: int, finalists: int) -> tuple[Shared, Residues]:
 def _behind(ahead: Shared, bits: int) -> Bits:
     """Shares of [ahead < 0], by its upper bits."""
     short = truncate_local(ahead, ahead.ring.bits - bits)
-    return is_negative(ahead.engine, short.own, short.ring, partial(walking_carry, step=STEP))
+    return is_negative(ahead.engine, short.own, short.ring, partial(walking_carry, step=STEP, wide_first=True))

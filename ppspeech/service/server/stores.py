@@ -32,6 +32,7 @@ Template = Literal["direction", "means"]
 LARGEST_BUDGET = 1_000_000  # beyond it, serve without one
 MOST_CLIENTS = 100_000  # of one model that have a row each: some ten megabytes
 NEWCOMERS = "newcomers"
+DRAWS = 32  # of a place, before all that are free are listed
 AT_A_TIME = 4096  # speakers of a crowd that are read together
 UNIT = 1e-3  # how far a direction's length may be from 1
 LARGEST_MEAN = 1e3  # no feature comes near it
@@ -156,15 +157,27 @@ class Gallery:
         """
         vector = self.check(name, template)
         with self._table.transaction() as database:
-            query = "SELECT name, place FROM speakers WHERE model = ? AND kind = ?"
-            taken = dict(database.execute(query, self._own).fetchall())
-            free = sorted(set(range(self._places)) - set(taken.values()))
-            if name in taken or not free:
+
+            def ask(query: str, *given: Any) -> list[Any]:
+                return database.execute(query, (*self._own, *given)).fetchall()
+
+            if ask("SELECT 1 FROM speakers WHERE model = ? AND kind = ? AND name = ?", name):
                 return None
-            place = secrets.choice(free)
-            row = (*self._own, place, name, vector.astype("<f4").tobytes())
-            database.execute("INSERT INTO speakers VALUES (?, ?, ?, ?, ?)", row)
+            place = self._free(ask)
+            if place is not None:
+                row = (*self._own, place, name, vector.astype("<f4").tobytes())
+                database.execute("INSERT INTO speakers VALUES (?, ?, ?, ?, ?)", row)
         return place
+
+    def _free(self, ask: Callable[..., list[Any]]) -> int | None:
+        """Any of the free places, each as likely: drawn until one is free, or else, where few are, among those."""
+        for _ in range(DRAWS):
+            place = secrets.randbelow(self._places)
+            if not ask("SELECT 1 FROM speakers WHERE model = ? AND kind = ? AND place = ?", place):
+                return place
+        taken = {place for (place,) in ask("SELECT place FROM speakers WHERE model = ? AND kind = ?")}
+        free = sorted(set(range(self._places)) - taken)
+        return secrets.choice(free) if free else None
 
     def count(self) -> int:
         """How many are enrolled."""
