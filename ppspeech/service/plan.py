@@ -13,7 +13,7 @@ from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.networks import network_cost, product_bytes
 from ppspeech.protocols.scores import WordShape
 from ppspeech.protocols.sentences import held_bytes, total_bytes
-from ppspeech.protocols.speakers import MOST_PLACES, CrowdPlan, GalleryPlan, HardenedTerms, claim_cost, name_cost
+from ppspeech.protocols.speakers import MOST_PLACES, CrowdTerms, GalleryPlan, HardenedTerms, claim_cost, name_cost
 from ppspeech.protocols.words import Questions, looks_ahead, model_bytes, why_not_garbled
 from ppspeech.service.estimate import (
     MESSAGE_SECONDS,
@@ -267,7 +267,7 @@ def _plan_crowd(bundle: Bundle, chosen: SpeakerDeployment) -> ServicePlan:
     return ServicePlan(bundle.config.task, str(bundle.statement.guarantee), modes, (), sizes)
 
 
-def _crowd(plan: CrowdPlan, cost: Cost) -> Estimate:
+def _crowd(plan: CrowdTerms, cost: Cost) -> Estimate:
     """The masked product of every block is made offline; online it is one in the clear."""
     rounds = ("sr" + cost.directions).count("sr")
     one, shares = estimate_product(plan.product), estimate_shared(plan.product, cost, rounds)

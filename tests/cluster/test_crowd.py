@@ -9,8 +9,8 @@ from ppspeech.cluster import shards
 from ppspeech.protocols.meeting import Meeting
 from ppspeech.protocols.speakers import (
     Crowd,
-    CrowdPlan,
     CrowdShard,
+    CrowdTerms,
     Entries,
     Identity,
     name_of_best,
@@ -31,7 +31,7 @@ NAMES = [f"speaker {number}" for number in range(40)]
 
 def test_a_node_killed_in_the_middle_of_an_identification_changes_nothing(nodes: Nodes) -> None:
     """After the mask was multiplied and before the voice is: what the dead held is held by others, and the same."""
-    plan = CrowdPlan(FEATURES, 6000)
+    plan = CrowdTerms(FEATURES, 6000)
     places = np.arange(40) * 150
     factories = [partial(CrowdShard, plan.product, 1, 2048 * number) for number in range(3)]
     with shards(factories, ray=nodes.address) as held:

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ppspeech.crypto import pack_numbers, unpack_numbers
+from ppspeech.crypto import Ring, pack_numbers, unpack_numbers
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
+from ppspeech.crypto.shares import TEXT_RING, ShareEngine, shared
+from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import ModelError, PeerGoneError, PpspeechError, RangeError
 from ppspeech.protocols import PROTOCOLS, run_in_memory
 from ppspeech.protocols.meeting import Meeting
@@ -37,7 +39,7 @@ from ppspeech.protocols.speakers.crowd_gallery import (
     FRACTION,
     RANGE,
     Crowd,
-    CrowdPlan,
+    CrowdTerms,
     Entries,
     sieved_in_the_clear,
 )
@@ -54,7 +56,7 @@ THRESHOLDS = generator.uniform(0.6, 0.8, size=SPEAKERS)
 
 @cache
 def crowd(recipient: str = "client", places: int = 200, speakers: int = SPEAKERS) -> Crowd:
-    plan = CrowdPlan(FEATURES, places, recipient)  # type: ignore[arg-type]
+    plan = CrowdTerms(FEATURES, places, recipient)  # type: ignore[arg-type]
     entries = Entries.of(plan, TEMPLATES[:speakers], NAMES[:speakers], THRESHOLDS[:speakers])
     return Crowd.of(plan, entries)
 
@@ -108,7 +110,7 @@ def test_a_claim_is_decided_at_its_own_place() -> None:
 
 
 def test_whoever_comes_later_is_found_and_nobody_else_moves() -> None:
-    plan = CrowdPlan(FEATURES, 4000)
+    plan = CrowdTerms(FEATURES, 4000)
     some = [Entries.of(plan, TEMPLATES[part], NAMES[part], 0.7) for part in (slice(0, 3), slice(3, 5))]
     places = [np.array([0, 17, 2100]), np.array([3999, 5])]
     shards = OwnShards([CrowdShard(plan.product, 1, 2048 * number) for number in range(2)])
@@ -118,7 +120,7 @@ def test_whoever_comes_later_is_found_and_nobody_else_moves() -> None:
 
 
 def test_products_in_the_clear_are_those_of_numpy() -> None:
-    plan = CrowdPlan(FEATURES, 200)
+    plan = CrowdTerms(FEATURES, 200)
     weights = generator.integers(-4096, 4097, size=(2048, FEATURES)).astype(np.int16)
     vector = generator.integers(0, 1 << 27, size=FEATURES).astype(np.uint32)
     filled = (np.arange(2048) % 3 > 0).astype(np.uint8)
@@ -220,6 +222,28 @@ def test_all_that_the_client_opens_is_a_name() -> None:
         assert ours.entries[-1].direction == "received"  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("recipient", ["client", "server"])
+def test_one_thing_is_opened_to_whom_it_is_for(recipient: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of what travels in flights with other messages, where a transcript does not tell it from them."""
+    opened: list[tuple[Side, int]] = []
+    plain = shared.open_to
+
+    def seen(engine: ShareEngine, receiver: Side, residues: np.ndarray, ring: Ring) -> np.ndarray | None:
+        opened.append((receiver, residues.size * ring.bits))
+        return plain(engine, receiver, residues, ring)
+
+    monkeypatch.setattr(shared, "open_to", seen)
+    who = crowd(recipient)
+    wanted = (Side.SECOND, who.plan.names[1] * TEXT_RING.bits) if recipient == "client" else (Side.FIRST, 8)
+    name_cost.cache_clear()
+    name_cost(who.plan)
+    assert opened == [wanted]  # as it is recorded
+    for voice in (near(2), -near(2)):
+        opened.clear()
+        identify(who, voice)
+        assert opened == [wanted] * 2  # by either party
+
+
 def test_a_server_that_is_told_learns_a_place_or_nothing() -> None:
     """Rejected, the place that is opened is 0, whoever came closest."""
     opened = []
@@ -307,13 +331,13 @@ def test_terms_that_cannot_be_are_refused(terms: dict[str, object], words: str) 
 def test_speakers_that_cannot_be_enrolled_are_refused(
     templates: np.ndarray, names: list[str], thresholds: float, error: type[Exception], words: str
 ) -> None:
-    plan = CrowdPlan(FEATURES, 9)
+    plan = CrowdTerms(FEATURES, 9)
     with pytest.raises(error, match=words):
         Entries.of(plan, templates, names, np.asarray(thresholds))
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_sent() -> None:
-    plan = CrowdPlan(FEATURES, 1)
+    plan = CrowdTerms(FEATURES, 1)
     with pytest.raises(ModelError, match="do not fit"):
         Crowd.of(plan, Entries.of(plan, TEMPLATES[:2], NAMES[:2], 0.5))
     with pytest.raises(RangeError, match="has blocks"):
@@ -380,7 +404,7 @@ def asked_while(who: Crowd, voice: np.ndarray, happens: Callable[[], object]) ->
 
 def test_whoever_is_enrolled_between_the_products_changes_no_name() -> None:
     """Not even one with the asking voice: the mask has not met them. Without that the score would be anything."""
-    plan = CrowdPlan(FEATURES, 3000)
+    plan = CrowdTerms(FEATURES, 3000)
     who = Crowd.of(plan, Entries.of(plan, TEMPLATES[:3], NAMES[:3], 0.7))
     late = np.arange(3, 150)
 
@@ -395,7 +419,7 @@ def test_whoever_is_enrolled_between_the_products_changes_no_name() -> None:
 
 def test_another_gallery_than_the_masks_is_refused() -> None:
     """A shard that comes back without those whom the mask has met."""
-    plan = CrowdPlan(FEATURES, 9)
+    plan = CrowdTerms(FEATURES, 9)
     shards = [CrowdShard(plan.product, 1)]
     who = Crowd.empty(plan, OwnShards(shards)).added(Entries.of(plan, TEMPLATES[:3], NAMES[:3], 0.7), np.arange(3))
     with pytest.raises(ModelError, match="not the one that a mask was multiplied with"):
@@ -405,7 +429,7 @@ def test_another_gallery_than_the_masks_is_refused() -> None:
 
 
 def test_a_slot_is_somebodys_for_good() -> None:
-    shard, weights = CrowdShard(CrowdPlan(FEATURES, 9).product, 1), np.ones((2, FEATURES), np.int16)
+    shard, weights = CrowdShard(CrowdTerms(FEATURES, 9).product, 1), np.ones((2, FEATURES), np.int16)
     shard.put(np.array([3, 5]), weights)
     shard.put(np.array([3, 5]), weights)
     with pytest.raises(ModelError, match="somebody else is there"):
@@ -414,7 +438,7 @@ def test_a_slot_is_somebodys_for_good() -> None:
 
 
 def test_of_twins_one_is_named() -> None:
-    plan = CrowdPlan(FEATURES, 300)
+    plan = CrowdTerms(FEATURES, 300)
     both = np.stack([TEMPLATES[0]] * 2)
     who = Crowd.of(plan, Entries.of(plan, both, ["Ada", "Eva"], 0.7), np.array([4, 290]))
     assert identify(who, TEMPLATES[0])[0] in (Identity("Ada"), Identity("Eva"))

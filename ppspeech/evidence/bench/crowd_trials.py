@@ -27,7 +27,7 @@ from ppspeech.evidence.experiments.embedded_speakers import directions
 from ppspeech.evidence.experiments.speakers import BACKGROUND, ENROLLMENT, TRIALS
 from ppspeech.figures import Figure
 from ppspeech.progress import track
-from ppspeech.protocols.speakers import CrowdPlan, sieved_in_the_clear
+from ppspeech.protocols.speakers import CrowdTerms, sieved_in_the_clear
 
 RATE = 16_000
 STRANGERS = 0.01  # of strangers get a name
@@ -116,7 +116,7 @@ def _best(
     gallery: NDArray[np.float32], asked: NDArray[np.float32], generator: np.random.Generator
 ) -> tuple[Best, Best]:
     """Of each trial who is best and its cosine: in the clear, and by the twin."""
-    plan = CrowdPlan(gallery.shape[1], len(gallery))
+    plan = CrowdTerms(gallery.shape[1], len(gallery))
     found: list[tuple[int, float, int, float]] = []
     whole = gallery * np.float32(4096.0)
     np.rint(whole, out=whole)

@@ -24,7 +24,7 @@ from ppspeech.figures import Figure
 from ppspeech.protocols import Meeting
 from ppspeech.protocols.speakers import (
     Crowd,
-    CrowdPlan,
+    CrowdTerms,
     Entries,
     Identity,
     name_cost,
@@ -70,7 +70,7 @@ def run(quick: bool) -> list[Figure]:
 
 def crowd_job(people: int) -> tuple[Timed, tuple[Any, Any]]:
     """A name among so many people, and what the client's, and the server's, memory grew to, in megabytes."""
-    generator, plan = np.random.default_rng(0), CrowdPlan(DIMENSIONS, people)
+    generator, plan = np.random.default_rng(0), CrowdTerms(DIMENSIONS, people)
     parts, asked = [], people // 3
     voice = np.zeros(DIMENSIONS)
     for start in range(0, people, AT_A_TIME):
@@ -111,7 +111,7 @@ def crowd_job(people: int) -> tuple[Timed, tuple[Any, Any]]:
 
 
 def _figures(people: int, found: Measured, peaks: list[float], note: str) -> list[Figure]:
-    plan, prefix = CrowdPlan(DIMENSIONS, people), f"scale.gallery.{people}"
+    plan, prefix = CrowdTerms(DIMENSIONS, people), f"scale.gallery.{people}"
     online = plan.shift_bytes + name_cost(plan).online_bytes
     return [
         Figure(f"{prefix}.ms", 1e3 * found.online, "ms", note=f"online, from the voice to the name; {note}"),

@@ -14,7 +14,7 @@ from ppspeech.protocols.speakers.crowd import (
     verify_in_crowd_as_client,
     verify_in_crowd_as_server,
 )
-from ppspeech.protocols.speakers.crowd_gallery import MOST_SLOTS, Crowd, CrowdPlan, Entries, sieved_in_the_clear
+from ppspeech.protocols.speakers.crowd_gallery import MOST_SLOTS, Crowd, CrowdTerms, Entries, sieved_in_the_clear
 from ppspeech.protocols.speakers.crowd_shards import CrowdShard, OwnShards, Shards
 from ppspeech.protocols.speakers.gallery import MOST_PLACES, PROBES_A_KEY, EncryptedGallery, GalleryPlan, Keeper, Prober
 from ppspeech.protocols.speakers.hardened import (
@@ -55,8 +55,8 @@ __all__ = [
     "UNLIKELY",
     "Arranged",
     "Crowd",
-    "CrowdPlan",
     "CrowdShard",
+    "CrowdTerms",
     "EncryptedGallery",
     "Entries",
     "GalleryPlan",

@@ -52,7 +52,7 @@ from ppspeech.protocols.speakers.crowd_gallery import (
     RANGE,
     SCORES,
     Crowd,
-    CrowdPlan,
+    CrowdTerms,
     Entries,
     Recipient,
 )
@@ -66,18 +66,18 @@ crowd = register_protocol(
     leakage="the number of places and of an embedding's numbers, and the longest name there may be; of speakers whose "
     "scores are less than 14/512 apart any may count as the best",
     assumptions=FOLLOWED,
-    terms=CrowdPlan,
+    terms=CrowdTerms,
 )
 
 
 @lru_cache(maxsize=64)
-def name_cost(plan: CrowdPlan) -> Cost:
+def name_cost(plan: CrowdTerms) -> Cost:
     """What is computed on shares for a name; the product's bytes are `plan.product_bytes`."""
     return record(lambda engine: name_of_best(engine, plan, blank(plan.slots)))
 
 
 @lru_cache(maxsize=64)
-def claim_cost(plan: CrowdPlan, recipient: Recipient = "server") -> Cost:
+def claim_cost(plan: CrowdTerms, recipient: Recipient = "server") -> Cost:
     """What is computed on shares for a claim, whose decision goes to one party."""
     return record(lambda engine: decide_claim(engine, blank(plan.slots), 0, recipient))
 
@@ -111,13 +111,13 @@ class Prepared:
     """
 
     met: Meeting
-    plan: CrowdPlan
+    plan: CrowdTerms
     engine: ShareEngine
     blind: Blind = field(repr=False)
     crowd: Crowd | None = None
 
 
-def prepare_as_client(met: Meeting, plan: CrowdPlan, cost: Cost | None = None) -> Prepared:
+def prepare_as_client(met: Meeting, plan: CrowdTerms, cost: Cost | None = None) -> Prepared:
     """Step 1, in a session: r is drawn, and W r becomes shares; transfers for `cost`, by default a question's."""
     assert isinstance(met.lattice, KeyHolder)
     prime, job = met.lattice.parameters.prime, plan.product.job
@@ -175,7 +175,9 @@ def scores_of(engine: ShareEngine, shares: Residues) -> Shared:
     return round_local(Shared(engine, shares, KEPT), KEPT.bits - SCORES.bits)
 
 
-def name_of_best(engine: ShareEngine, plan: CrowdPlan, shares: Residues, crowd: Crowd | None = None) -> Identity | None:
+def name_of_best(
+    engine: ShareEngine, plan: CrowdTerms, shares: Residues, crowd: Crowd | None = None
+) -> Identity | None:
     """Steps 4 to 6 of either party, from our shares `(slots,)`: the answer, or None where it is another's."""
     with engine.in_flights():
         best, place = sieve(scores_of(engine, shares), COARSE, FINALISTS)
@@ -204,7 +206,7 @@ def decide_claim(
     return None if opened is None else bool(opened[0])
 
 
-def identify_in_crowd_as_client(met: Meeting, plan: CrowdPlan, voice: Reals) -> Identity | None:
+def identify_in_crowd_as_client(met: Meeting, plan: CrowdTerms, voice: Reals) -> Identity | None:
     """The client's program: the answer, or None where it is the server's. A voice that cannot be is a RangeError before
     any sending.
     """
@@ -222,7 +224,7 @@ def identify_in_crowd_as_server(met: Meeting, crowd: Crowd) -> Identity | None:
 
 
 def verify_in_crowd_as_client(
-    met: Meeting, plan: CrowdPlan, voice: Reals, claimed: int, recipient: Recipient = "server"
+    met: Meeting, plan: CrowdTerms, voice: Reals, claimed: int, recipient: Recipient = "server"
 ) -> bool | None:
     """A claim of a place among all: the decision, or None where it is the server's. Raises RangeError for a voice or a
     place that cannot be; nothing is sent then.
@@ -257,8 +259,8 @@ def server(
     return say(identify_in_crowd_as_server(meet_as_server(party.channel), Crowd.of(plan, entries)))
 
 
-def _plan(terms: dict[str, Any]) -> CrowdPlan:
+def _plan(terms: dict[str, Any]) -> CrowdTerms:
     try:
-        return CrowdPlan(**terms)
+        return CrowdTerms(**terms)
     except TypeError as error:
-        raise ModelError(f"the public terms are those of CrowdPlan: {error}") from None
+        raise ModelError(f"the public terms are those of CrowdTerms: {error}") from None

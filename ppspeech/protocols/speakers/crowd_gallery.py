@@ -37,7 +37,7 @@ MOST_NUMBERS = 1 << 28  # of a gallery: 8 bytes each, transformed
 
 
 @dataclass(frozen=True)
-class CrowdPlan:
+class CrowdTerms:
     """One question, as both parties know it: `places`, empty ones included, of templates of `features` numbers; who
     gets the name. Raises ModelError for sizes or a recipient that cannot be.
     """
@@ -110,7 +110,7 @@ class Entries:
     names: Residues
 
     @staticmethod
-    def of(plan: CrowdPlan, templates: Reals, names: list[str], thresholds: Reals | float) -> "Entries":
+    def of(plan: CrowdTerms, templates: Reals, names: list[str], thresholds: Reals | float) -> "Entries":
         """Directions `(speakers, features)` with a threshold each, or one for all.
 
         Raises ModelError for names that do not fit, or not one for each; RangeError for templates longer than 1, or
@@ -129,7 +129,7 @@ class Entries:
         return replace(self, offsets=np.rint(-least * 4.0**FRACTION).astype(np.int64).astype(np.uint32))
 
 
-def whole_numbers(plan: CrowdPlan, templates: Reals) -> Weights:
+def whole_numbers(plan: CrowdTerms, templates: Reals) -> Weights:
     """Directions `(speakers, features)` as small integers. Raises RangeError for one that is longer than 1."""
     found = np.empty((len(templates), plan.features), np.int16)
     for start in range(0, len(templates), AT_A_TIME):
@@ -142,14 +142,14 @@ def whole_numbers(plan: CrowdPlan, templates: Reals) -> Weights:
 class Crowd:
     """The server's side of a gallery: shards of weights, what is added to every slot's score, every place's name."""
 
-    plan: CrowdPlan
+    plan: CrowdTerms
     shards: Shards
     offsets: Short
     names: Residues
 
     @staticmethod
     def of(
-        plan: CrowdPlan, entries: Entries, places: NDArray[np.int64] | None = None, workers: int = WORKERS
+        plan: CrowdTerms, entries: Entries, places: NDArray[np.int64] | None = None, workers: int = WORKERS
     ) -> "Crowd":
         """Speakers at some places, the first by default, in this process."""
         chosen = np.arange(len(entries.weights)) if places is None else places
@@ -158,7 +158,7 @@ class Crowd:
         )
 
     @staticmethod
-    def empty(plan: CrowdPlan, shards: Shards) -> "Crowd":
+    def empty(plan: CrowdTerms, shards: Shards) -> "Crowd":
         """Nobody, whatever is in the shards."""
         return Crowd(plan, shards, np.full(plan.slots, LOWEST, np.uint32), np.zeros(plan.names, np.uint64))
 
@@ -187,7 +187,7 @@ class Crowd:
 
 
 def sieved_in_the_clear(
-    plan: CrowdPlan, scores: NDArray[np.int64], generator: np.random.Generator
+    plan: CrowdTerms, scores: NDArray[np.int64], generator: np.random.Generator
 ) -> tuple[int, float]:
     """The protocol's twin: the place that wins and its cosine less its threshold, for exact scores `(places,)` in steps
     of 2^-24, with the chance that is in shares.

@@ -19,7 +19,7 @@ from ppspeech.protocols.scores import LinearPlan, MixturePlan
 from ppspeech.protocols.speakers import (
     MOST_PLACES,
     MOST_SLOTS,
-    CrowdPlan,
+    CrowdTerms,
     GalleryPlan,
     HardenedTerms,
     Identification,
@@ -123,9 +123,9 @@ class Speakers:
         return LinearPlan(self.features, self.places, self.cohort, reach=NORMED_REACH if self.normed else REACH)
 
     @property
-    def crowd(self) -> CrowdPlan:
+    def crowd(self) -> CrowdTerms:
         """Sizes of both protocols of a crowd."""
-        return CrowdPlan(self.features, self.places, self.names, LONGEST_NAME)
+        return CrowdTerms(self.features, self.places, self.names, LONGEST_NAME)
 
     @property
     def hardened(self) -> HardenedTerms:

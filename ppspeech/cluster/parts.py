@@ -13,6 +13,7 @@ cluster: such a child asks its parent, by a socket that both hold, in the same w
 import io
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -24,7 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.cluster.ray_cluster import ray_cluster
+from ppspeech.cluster.connection import check_reachable, ray_cluster
 from ppspeech.errors import ClusterError
 
 Factory = Callable[[], Any]
@@ -33,8 +34,9 @@ Value = NDArray[Any] | bytes
 TRIES = 4
 """How often one question is put to a shard that dies of it, or beside it, before it is given up."""
 
-PATIENCE = 300.0
-"""Seconds after which a shard that says nothing counts as dead: a node may be gone without anybody having noticed."""
+PATIENCE_SECONDS = 5.0  # without an answer until the cluster is asked whether it is still there
+
+LONGEST_SECONDS = 300.0  # after which a part that says nothing counts as dead: nobody may have noticed that its node is
 
 
 class Shards(Protocol):
@@ -166,7 +168,7 @@ class _Actors:
         )
         for tries in range(TRIES):
             try:
-                return self._ray.get(promised, timeout=PATIENCE)
+                return self._got(promised)
             except errors.RayTaskError as failed:
                 raise failed.cause from None
             except gone as death:
@@ -177,6 +179,13 @@ class _Actors:
             promised = actor.ask.remote(method, *shared)
         raise AssertionError("unreachable")
 
+    def _got(self, promised: Any) -> Any:
+        """Raises GetTimeoutError where a part says nothing at all."""
+        until = time.monotonic() + LONGEST_SECONDS
+        while time.monotonic() < until and not self._ray.wait([promised], timeout=PATIENCE_SECONDS)[0]:
+            check_reachable(self._ray)
+        return self._ray.get(promised, timeout=PATIENCE_SECONDS)
+
     def _rebuilt(self, place: int, dead: Any) -> Any:
         """The actor in place of a dead one, which another thread may have built already, told what that was told."""
         with self._lock:
@@ -185,7 +194,7 @@ class _Actors:
                 self._actors[place] = self._built(self._factories[place])
                 for method, values in self._told:  # one at a time: all of them may be more than a cluster's store holds
                     with suppress(self._ray.exceptions.RayError):  # whoever dies of it, dies of the question too
-                        self._ray.get(self._actors[place].ask.remote(method, *values), timeout=PATIENCE)
+                        self._got(self._actors[place].ask.remote(method, *values))
             return self._actors[place]
 
     def close(self) -> None:
