@@ -30,6 +30,10 @@ class SpeechWarning(UserWarning):
     """Speech that is used, but that a model hears less well, or that tells less, than one might think."""
 
 
+class OpenClusterWarning(SpeechWarning):
+    """Speech that is sent to machines where others may read it, or run what they like."""
+
+
 @contextmanager
 def plain_warnings() -> Iterator[None]:
     """Show every SpeechWarning on standard error as a person would say it, without file and line."""
@@ -45,6 +49,10 @@ def plain_warnings() -> Iterator[None]:
         warnings.simplefilter("always", SpeechWarning)
         warnings.showwarning = show
         yield
+
+
+class ClusterError(PpspeechError):
+    """A cluster that cannot be had, or that lost what it was given too often."""
 
 
 class CorpusError(PpspeechError, ValueError):

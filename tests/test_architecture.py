@@ -20,14 +20,14 @@ FLOORS = (
     {"bundle", "protocols"},
     {"filters"},
     {"data", "models", "privacy"},
-    {"audio", "crypto", "network"},
+    {"audio", "crypto", "network", "cluster"},
 )
 """From the top down: a room may import rooms on lower floors, and nothing above or beside it."""
 
 EVIDENCE_IS_FOR = {"cli"}
 """No product room imports what only shows that it works."""
 
-WITHOUT_TORCH = {"crypto", "network"}
+WITHOUT_TORCH = {"crypto", "network", "cluster"}
 
 PEERS = {"phe", "hmmlearn", "cvxpy", "librosa", "diffprivlib", "opendp"}
 """Packages of the extras `peers` and `dev`: only evidence and tests run beside them."""

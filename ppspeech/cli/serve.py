@@ -64,12 +64,14 @@ def serve(
             metavar="NAME=VALUE,…",
             help="Choices for speakers: places=64; decision and names=client or server, who learns them; "
             "scoring=linear or gmm, for clients that keep to the protocol, or hardened, for any, which is the default "
-            "where decision=server; false_accept=0.01, among people of cohort=FOLDER, or those in the bundle; instead "
+            "where decision=server, or crowd, for up to a million places, the default beyond 10,000, held by shards=2 "
+            "actors of a Ray cluster with ray=local or ray=HOST:PORT; "
+            "false_accept=0.01, among people of cohort=FOLDER, or those in the bundle; instead "
             "threshold, with norm=z, t or zt where there is a cohort.",
         ),
     ] = None,
     scoring: Annotated[
-        Literal["linear", "gmm", "hardened"] | None,
+        Literal["linear", "gmm", "hardened", "crowd"] | None,
         typer.Option(help="Speakers: the same as --speakers scoring=…; gmm needs a cohort or a threshold."),
     ] = None,
     cohort: Annotated[

@@ -28,6 +28,7 @@ class Kind(MessageKind):
     VOICE_CODE = 28, "a masked code of a voice"
     CHALLENGE = 29, "digits to be said"
     SEAL_KEY = 30, "the key of one's own sealed template"
+    MASKED_VOICE = 31, "a masked voice"
 
     # The papers' own keyword and network protocols, `published`.
     PAILLIER_KEY = 40, "a public key"

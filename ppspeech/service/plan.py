@@ -6,13 +6,14 @@ from typing import Any
 
 from ppspeech.bundle import Bundle, CtcNetworkSettings
 from ppspeech.crypto.lattice import LatticeParameters, key_length
+from ppspeech.crypto.shares import Cost
 from ppspeech.crypto.transfer import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.networks import network_cost, product_bytes
 from ppspeech.protocols.scores import WordShape
 from ppspeech.protocols.sentences import held_bytes, total_bytes
-from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
+from ppspeech.protocols.speakers import MOST_PLACES, CrowdTerms, GalleryPlan, HardenedTerms, claim_cost, name_cost
 from ppspeech.protocols.words import Questions, looks_ahead, model_bytes, why_not_garbled
 from ppspeech.service.estimate import (
     MESSAGE_SECONDS,
@@ -20,6 +21,7 @@ from ppspeech.service.estimate import (
     Knowledge,
     estimate,
     estimate_network,
+    estimate_product,
     estimate_shared,
     estimate_stream,
     planned_job,
@@ -37,6 +39,7 @@ from ppspeech.service.tasks.speakers import Job, Speakers
 
 TRANSFER_SECONDS = 1e-6  # of one extended transfer, both parties together
 HIDDEN_SECONDS = 3e-9  # of one byte of a hardened verification's records and table, both parties together
+CLEAR_SECONDS = 0.2e-9  # of one number of a crowd, multiplied in the clear
 ROUND_TRIPS = (0.0, 0.010, 0.040, 0.100)  # seconds: loopback, a city, a continent, an ocean
 MEETING_BYTES = key_length(LatticeParameters()) + SETUP_BYTES_FIRST + SETUP_BYTES_SECOND
 """Payload of a meeting, once a session: transfers, and the client's public key."""
@@ -215,6 +218,8 @@ def plan_speakers(bundle: Bundle, deployment: SpeakerDeployment | None = None, m
     scoring could have.
     """
     chosen = deployment or SpeakerDeployment()
+    if chosen.how == "crowd":
+        return _plan_crowd(bundle, chosen)
     linear = replace(chosen, scoring="linear", stores=False).terms(bundle, members)
     modes, warnings = _shared_modes(linear, "linear", ""), []
     if bundle.verifier.impostors is None and chosen.threshold is None and not members:
@@ -246,6 +251,35 @@ def plan_speakers(bundle: Bundle, deployment: SpeakerDeployment | None = None, m
     }
     guarantee = str(bundle.statement.guarantee)
     return ServicePlan(bundle.config.task, guarantee, tuple(modes), tuple(warnings), sizes)
+
+
+def _plan_crowd(bundle: Bundle, chosen: SpeakerDeployment) -> ServicePlan:
+    """Names and claims among up to a million people."""
+    terms = replace(chosen, stores=False).terms(bundle, 0)
+    plan, name = terms.crowd, "speaker_identification_crowd"
+    ways = [("crowd verify", claim_cost(plan, terms.decision)), ("crowd identify", name_cost(plan))]
+    modes = tuple(WayToRun.of(mode, _crowd(plan, cost), name) for mode, cost in ways)
+    sizes = {
+        "features": plan.features,
+        "places": plan.places,
+        "gallery_bytes": plan.blocks * plan.product.columns * plan.features * (8 + 2),
+    }
+    return ServicePlan(bundle.config.task, str(bundle.statement.guarantee), modes, (), sizes)
+
+
+def _crowd(plan: CrowdTerms, cost: Cost) -> Estimate:
+    """The masked product of every block is made offline; online it is one in the clear."""
+    rounds = ("sr" + cost.directions).count("sr")
+    one, shares = estimate_product(plan.product), estimate_shared(plan.product, cost, rounds)
+    numbers = plan.features * plan.slots
+    return Estimate(
+        bytes_up=shares.bytes_up + plan.shift_bytes,
+        bytes_down=shares.bytes_down + (plan.blocks - 1) * plan.product.job.reply_bytes,
+        online_bytes=cost.online_bytes + plan.shift_bytes,
+        rounds=rounds,
+        offline_seconds=shares.offline_seconds + plan.blocks * (one.offline_seconds + one.online_seconds),
+        online_seconds=shares.online_seconds - one.online_seconds + CLEAR_SECONDS * numbers,
+    )
 
 
 def _shared_modes(terms: Speakers, scoring: str, suffix: str) -> list[WayToRun]:

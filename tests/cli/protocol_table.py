@@ -269,6 +269,13 @@ def rows() -> dict[str, Row]:
             ],
             {"features": 2, "models": 2, "longest_name": 8},
         ),
+        "speaker_identification_crowd": pair(
+            ("client", [[0.0, 1.0]], "Grace"),
+            ("server", [[[1.0, 0.0], [0.0, 1.0]], ["Ada", "Grace"], 0.5], KNOWS),
+            features=2,
+            places=3,
+            longest_name=8,
+        ),
         "speaker_identification_mixture": pair(
             ("client", [[[2.0, 0.0]] * 3], "Grace"),
             ("server", [background, moments_of(-2.0, 2.0), ["Ada", "Grace"], 0.1], KNOWS),

@@ -9,10 +9,22 @@ from hypothesis import strategies as st
 
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.randomness import uniform_residues
-from ppspeech.crypto.shares import TEXT_RING, Shared, best, knock_out, read_text, tell_best, text_residues, text_size
+from ppspeech.crypto.shares import (
+    TEXT_RING,
+    Shared,
+    best,
+    blank,
+    knock_out,
+    read_text,
+    record,
+    sieve,
+    tell_best,
+    text_residues,
+    text_size,
+)
 from ppspeech.crypto.shares.shared import SharedBits
 from ppspeech.crypto.transfer.setup import Side
-from ppspeech.errors import ModelError
+from ppspeech.errors import ModelError, RangeError
 
 from .pairs import together
 
@@ -93,3 +105,54 @@ def test_what_is_no_text_is_shown_as_such_and_nobody_has_none() -> None:
     assert read_text(np.array([2**56 - 1], np.uint64)) == 7 * "\ufffd"
     assert read_text(text_residues(["a\x1b[2J\u202eb"], 14)[0]) == "a\ufffd[2J\ufffdb"
     assert read_text(text_residues(["\x07"], 7)[0]) == "\ufffd"
+
+
+def sieved(scores: np.ndarray, bits: int, finalists: int, ring: Ring) -> tuple[int, int]:
+    """The score that a sieve leaves, and its place."""
+    given = ring.share(ring.from_signed(scores))
+
+    def run(engine, party):  # type: ignore[no-untyped-def]
+        left, place = sieve(Shared(engine, given[party], ring), bits, finalists)
+        return left.residues, place
+
+    first, second, _, _ = together(run)
+    return int(ring.to_signed(ring.join(first[0], second[0]))[0]), int((first[1] ^ second[1])[0])
+
+
+@pytest.mark.parametrize("candidates", [1, 2, 3, 64, 65, 127, 1000])
+def test_a_sieve_keeps_the_largest_of_scores_that_are_steps_apart(candidates: int) -> None:
+    ring, bits = Ring(16), 12
+    most = 1 << 14
+    scores = np.random.default_rng(candidates).permutation(np.arange(candidates)) * 16 - most // 2
+    assert sieved(scores, bits, 4, ring) == (scores.max(), scores.argmax())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_sieve_loses_less_than_a_step_a_coarse_level(seed: int) -> None:
+    """Scores are crowded: chance decides often, and the final alone is exact. A step is 2^-8 of the ring."""
+    ring, levels, step = Ring(14), 5, 64
+    scores = np.random.default_rng(seed).integers(-4000, 4000, size=512)
+    score, place = sieved(scores, 8, 16, ring)
+    assert score == scores[place]
+    assert scores.max() - levels * step < score <= scores.max()
+
+
+def test_finalists_are_compared_whole() -> None:
+    """As many as there are finalists: no chance at all, even a step of the ring apart."""
+    scores = np.arange(64)[::-1].copy()
+    assert sieved(scores, 4, 64, Ring(12)) == (63, 0)
+    left = [sieved(scores, 4, 1, Ring(12))[0] for _ in range(8)]
+    assert min(left) < 63  # compared by 4 bits they are all alike
+
+
+def test_the_extremes_of_the_ring_compare_right() -> None:
+    ring, step = Ring(16), 16
+    far = (1 << 15) - 2 * step - 1
+    for scores in ([0, far], [far, 0], [-far // 2, far - far // 2]):
+        assert sieved(np.array(scores), 12, 1, ring)[1] == int(np.argmax(scores))
+
+
+def test_a_sieve_of_other_bits_is_refused() -> None:
+    for bits, finalists in ((1, 64), (22, 64), (12, 0)):
+        with pytest.raises(RangeError, match="somebody is left"):
+            record(lambda e, b=bits, f=finalists: sieve(Shared(e, blank(4), RING), b, f))  # type: ignore[misc]

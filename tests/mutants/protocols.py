@@ -3,6 +3,9 @@
 from tests.mutants.mutant import mutant
 
 HARDENED = "protocols/speakers/hardened.py"
+CROWD = "protocols/speakers/crowd.py"
+CROWD_SHARDS = "protocols/speakers/crowd_shards.py"
+CROWD_TESTS = "tests/protocols/test_speaker_crowd.py"
 STREAM = "protocols/scores/streamed.py"
 STATES = "protocols/scores/states.py"
 RANGE = "protocols/scores/range.py"
@@ -80,6 +83,77 @@ PROTOCOLS = [
             "protocols/speakers/identify.py",
             "np.argsort(uniform_residues(job.plan.models))[:speakers]",
             "np.arange(job.plan.models)[:speakers]",
+        ),
+    ),
+    mutant(
+        "a voice among a crowd without its mask",
+        "the server reads the voice",
+        CROWD_TESTS,
+        (
+            CROWD,
+            "pack_numbers(RANGE.reduce(voice - mask), RANGE.bits)",
+            "pack_numbers(RANGE.reduce(voice), RANGE.bits)",
+        ),
+        (
+            CROWD,
+            "mask = uniform_residues(plan.features, RANGE.bits)",
+            "mask = np.zeros(plan.features, np.uint64)",
+        ),
+    ),
+    mutant(
+        "two voices under one mask",
+        "the server reads how they differ",
+        CROWD_TESTS,
+        (CROWD, "taken, self._taken = self._taken, None", "taken = self._taken"),
+    ),
+    mutant(
+        "a crowd's gallery that changed under a mask",
+        "whoever is enrolled meanwhile gets a score that is anything, and may be named for a stranger",
+        CROWD_TESTS,
+        (CROWD_SHARDS, "        if filled[slot]:", "        if filled[slot] < 2:"),
+    ),
+    mutant(
+        "a shard that lost people answers all the same",
+        "scores of those whom the mask has met are anything",
+        CROWD_TESTS,
+        (CROWD_SHARDS, " or (taken > self.filled()).any()", ""),
+    ),
+    mutant(
+        "a shard without some of a crowd is asked all the same",
+        "who is enrolled is nobody",
+        CROWD_TESTS,
+        (CROWD, " or (crowd.filled > filled[: plan.slots]).any()", ""),
+    ),
+    mutant(
+        "a slot of a crowd is given away",
+        "another person is named",
+        CROWD_TESTS,
+        (CROWD_SHARDS, "        if (self._weights[at[taken]] != weights[taken]).any():", "        if len(at) < 0:"),
+    ),
+    mutant(
+        "a crowd's mask that is not uniform",
+        "the server narrows a voice down",
+        CROWD_TESTS,
+        (CROWD, "uniform_residues(plan.features, RANGE.bits)", "uniform_residues(plan.features, RANGE.bits - 1)"),
+    ),
+    mutant(
+        "the place of a rejected voice is opened",
+        "whoever is told learns who came closest to a stranger",
+        CROWD_TESTS,
+        (
+            CROWD,
+            "        _, place = multiply_loaded(engine, accepted.own,",
+            "        multiply_loaded(engine, accepted.own,",
+        ),
+    ),
+    mutant(
+        "who wins a sieve's last comparison is opened",
+        "the client learns how scores compare",
+        CROWD_TESTS,
+        (
+            CROWD,
+            "        width = plan.places.bit_length()\n",
+            "        width = plan.places.bit_length()\n        accepted.open_to(Side.SECOND)\n",
         ),
     ),
     # Many parties.

@@ -11,8 +11,8 @@ SERVICE = [
         "tests/service/test_speaker_scoring.py",
         (
             "service/server/speakers.py",
-            'self.scoring or ("hardened" if self.decision == "server" else "linear")',
-            'self.scoring or "linear"',
+            'if self.decision == "server":\n            return "hardened"',
+            'if self.decision == "server":\n            return "linear"',
         ),
     ),
     mutant(

@@ -81,7 +81,7 @@ VOICES = [
         SERVED,
         (
             "service/server/stores.py",
-            "if self._loaded is not None and len(self._loaded) == count:",
+            "if self._loaded is not None and len(self._loaded) == self.count():",
             "if self._loaded is not None:",
         ),
     ),

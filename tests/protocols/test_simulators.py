@@ -106,6 +106,10 @@ def other_inputs(name: str, row: Row) -> list[list[Any]]:
         "grep": lambda: [["x+[^a-m]"], [["x marks", "", "a spot", "xxz"]]],
         "walk": lambda: [[[["hall", "back", "hall"]], "hall", ["vault"]], [[[], ["back"] * 3]]],
         "speaker_verification_hardened": lambda: [[turned(own[0][0]), own[0][1]], turned(own[1])],
+        "speaker_identification_crowd": lambda: [
+            [turned(own[0][0])],
+            [turned(own[1][0]), ["other", "names"], 0.9],
+        ],
         "train_average": labeled,
         "train_descent": labeled,
         "train_words": lambda: [[], *([{**each[0], "utterances": turned(each[0]["utterances"])}] for each in own[1:])],

@@ -26,13 +26,13 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     return released(tmp_path_factory.mktemp("voices") / "voices", SPEAKERS)
 
 
-@pytest.mark.parametrize("scoring", ["linear", "gmm", "hardened"])
+@pytest.mark.parametrize("scoring", ["linear", "gmm", "hardened", "crowd"])
 def test_bytes_and_rounds_are_exact(
-    scoring: Literal["linear", "gmm", "hardened"], serve: Serve, bundle: Bundle, tmp_path: Path
+    scoring: Literal["linear", "gmm", "hardened", "crowd"], serve: Serve, bundle: Bundle, tmp_path: Path
 ) -> None:
     sizes: dict[str, Any] = {"places": 3, "frames": 40}
     side: Literal["client", "server"] = "server" if scoring == "hardened" else "client"
-    plan = plan_speakers(bundle, SpeakerDeployment(**sizes, decision=side))
+    plan = plan_speakers(bundle, SpeakerDeployment(**sizes, decision=side, scoring=scoring))
     costs = {each.mode: each.cost for each in plan.modes}
     resumed = GREETING_BYTES
     deployment = SpeakerDeployment(

@@ -647,6 +647,13 @@ SPEAKERS = [
         slow=True,
     ),
     Step(
+        "serve a crowd",
+        "ppspeech serve voices --enroll --state crowded --scoring crowd --cohort others --listen 127.0.0.1:0",
+        SERVED,
+        goes_on=True,
+        slow=True,
+    ),
+    Step(
         "a public network, and a cohort", "ppspeech voices learn others --out heard", "10 people of others", slow=True
     ),
     Step("the same of public speech", "ppspeech voices learn others --public --out spoken --json", "10", slow=True),

@@ -99,6 +99,7 @@ class Evaluator:
 
     def __init__(self, public_key: bytes, coins: bytes, parameters: LatticeParameters | None = None) -> None:
         self.parameters = parameters or LatticeParameters()
+        self.public_key, self.coins = public_key, coins
         self.identity = key_identity(public_key, coins)
         loaded = load_public_key(public_key, coins, self.parameters)
         self.zeros = SingleUse(PublicZeros(self.parameters, loaded))

@@ -1,6 +1,6 @@
 """Two parties computing on additive shares: inputs, comparisons, tables, choices, sums."""
 
-from ppspeech.crypto.shares.best import argmax, knock_out, largest, smallest, tell_best, tell_texts
+from ppspeech.crypto.shares.best import argmax, knock_out, largest, sieve, smallest, tell_best, tell_texts
 from ppspeech.crypto.shares.bits import all_bits, at_least, extend, round_local, truncate_local, widen
 from ppspeech.crypto.shares.choose import check_index, choose
 from ppspeech.crypto.shares.compare import carry, is_negative
@@ -72,6 +72,7 @@ __all__ = [
     "select",
     "share_among",
     "share_input",
+    "sieve",
     "smallest",
     "square",
     "tell_best",

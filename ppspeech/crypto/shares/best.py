@@ -2,17 +2,22 @@
 
 Two ways, for two prices. All pairs compared in one batch, each candidate's wins then joined by tables: three rounds for
 up to 9 candidates, four for up to 65, for n (n - 1) / 2 comparisons (`argmax`, `tell_best`). Or a knock-out tournament:
-three rounds for every factor of two, for n - 1 comparisons (`knock_out`). Of equals the first wins. Nobody learns a
-place, a score or who met whom: what is left is a share each.
+three rounds for every factor of two, for n - 1 comparisons (`knock_out`, and of places alone, for a million,
+`sieve`). Of equals the first wins, but in a sieve, where chance decides. Nobody learns a place, a score or who met
+whom: what is left is a share each.
 """
+
+from functools import partial
 
 import numpy as np
 
-from ppspeech.arrays import Residues
+from ppspeech.arrays import Bits, Residues
 from ppspeech.crypto.numbers import Ring
-from ppspeech.crypto.shares.bits import all_bits
+from ppspeech.crypto.shares.bits import all_bits, truncate_local
 from ppspeech.crypto.shares.choose import choose
+from ppspeech.crypto.shares.compare import is_negative, walking_carry
 from ppspeech.crypto.shares.engine import ShareEngine
+from ppspeech.crypto.shares.select import multiply_bit, multiply_loaded
 from ppspeech.crypto.shares.shared import Shared, SharedBits, concatenate, select
 from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import RangeError
@@ -101,3 +106,44 @@ def knock_out(scores: Shared, texts: Shared) -> tuple[Shared, Shared]:
         stays = left[:, 0].in_ring(scores.ring) >= right[:, 0].in_ring(scores.ring)
         both = concatenate([select(stays[:, None], left, right), rest])
     return both[:, 0].in_ring(scores.ring), both[0, 1:]
+
+
+STEP = 6
+"""Bits of a block of a sieve's comparisons: of 12 bits they take two tables of 64, 64 bytes offline and 16 online."""
+
+
+def sieve(scores: Shared, bits: int, finalists: int) -> tuple[Shared, Residues]:
+    """The largest of a million scores, `(1,)`, and its place, `(1,)`, the exclusive or of what both hold.
+
+    Candidates p and p + 2^b meet for every bit b of a place, the highest first, so that who has won spells the place:
+    a load of the product that keeps the winner's score (`select`) grows by a bit a level. While more than `finalists`
+    are left only the upper `bits` of differences are compared, each party dropping the rest of its share: whoever is
+    behind loses, unless by less than a step, 2^-`bits` of the ring, where chance may decide. The finalists' scores,
+    carried along as they were, are compared whole. Lemma 2.34 in docs/theory/asking.md.
+
+    The scores `(candidates,)` must differ by less than 2^(ring - 1) less two steps. Raises RangeError for more bits
+    than scores have, or scores and places that do not travel in 64 bits.
+    """
+    engine, ring = scores.engine, scores.ring
+    if not 2 <= bits <= ring.bits or finalists < 1:
+        raise RangeError(f"the upper 2 to {ring.bits} bits are compared, and somebody is left, got {bits}, {finalists}")
+    own, places = scores.residues, np.zeros(len(scores), np.uint64)
+    for width, bit in enumerate(reversed(range((len(scores) - 1).bit_length()))):
+        half = 1 << bit
+        left, right = slice(0, len(own) - half), slice(half, len(own))
+        behind = _behind(Shared(engine, own[left] - own[right], ring), ring.bits if len(own) <= finalists else bits)
+        moved, load = own[right] - own[left], places[left] ^ places[right]
+        if width:
+            won, spelled = multiply_loaded(engine, behind, moved, load, ring, width)
+        else:
+            won, spelled = multiply_bit(engine, behind, moved, ring), load
+        own, places = own[:half].copy(), places[:half] << np.uint64(1)
+        own[left] = ring.reduce(own[left] + won)
+        places[left] ^= spelled << np.uint64(1) | behind
+    return Shared(engine, own, ring), places
+
+
+def _behind(ahead: Shared, bits: int) -> Bits:
+    """Shares of [ahead < 0], by its upper bits."""
+    short = truncate_local(ahead, ahead.ring.bits - bits)
+    return is_negative(ahead.engine, short.own, short.ring, partial(walking_carry, step=STEP, wide_first=True))

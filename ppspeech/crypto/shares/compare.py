@@ -48,14 +48,21 @@ def carry(engine: ShareEngine, own: Residues, width: int) -> Bits:
     return look_up_public(engine, [_last_table(blocks)], [index])[0]
 
 
-def walking_carry(engine: ShareEngine, own: Residues, width: int) -> Bits:
-    """As `carry`, in one table a block and a round each: the carry so far, as both share it, is part of the index."""
-    if not 1 <= width <= 60:
-        raise RangeError(f"numbers of 1 to 60 bits can be compared, got {width}")
-    steps = -(-width // STEP)
+def walking_carry(
+    engine: ShareEngine, own: Residues, width: int, step: int = STEP, *, wide_first: bool = False
+) -> Bits:
+    """As `carry`, in one table a block and a round each: the carry so far, as both share it, is part of the index.
+    `step`: bits of a block, up to 7, which an index holds beside a carry. `wide_first`: the first block, which takes no
+    carry in, has a bit more than others where they cannot be alike, instead of a bit less.
+    """
+    if not 1 <= width <= 60 or not 1 <= step <= 7:
+        raise RangeError(f"numbers of 1 to 60 bits can be compared in steps of up to 7, got {width} in {step}")
+    steps = -(-width // step)
     carried, at = np.zeros(len(own), np.uint8), 0
     for number in range(steps):
         size = (width - at) // (steps - number)
+        if wide_first and at == 0:
+            size = -(-width // steps)
         block = ((own >> np.uint64(at)) & np.uint64((1 << size) - 1)).astype(np.uint8)
         table = _walk_table(size, at > 0)
         (carried,) = look_up_public(engine, [table], [block | carried << np.uint8(size)])

@@ -9,13 +9,24 @@ from ppspeech.arrays import Reals
 from ppspeech.audio import Sound, in_usual_range
 from ppspeech.crypto.shares import check_index
 from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
-from ppspeech.protocols import meet_as_client
-from ppspeech.protocols.speakers import EncryptedGallery, Prober, identify_as_client, prove_as_client, verify_as_client
+from ppspeech.protocols import Meeting, meet_as_client
+from ppspeech.protocols.speakers import (
+    EncryptedGallery,
+    Identity,
+    Prober,
+    identify_as_client,
+    name_of_best,
+    prepare_as_client,
+    prove_as_client,
+    shift_as_client,
+    verify_as_client,
+    verify_in_crowd_as_client,
+)
 from ppspeech.service.client.connect import QUESTIONS, Client, Door
 from ppspeech.service.client.session import Answer, Clock
 from ppspeech.service.offer import DESCRIBE, MOST_BYTES, choose_offer, read_offers
 from ppspeech.service.requests import Ask, Request, receive_ready, send_name, send_template
-from ppspeech.service.tasks.speakers import Galleries, Speakers, job_bytes, trial_frames
+from ppspeech.service.tasks.speakers import Galleries, Speakers, claim_bytes, name_bytes, trial_frames
 
 
 @QUESTIONS.register("speakers")
@@ -28,10 +39,8 @@ class AskSpeakers:
         self._name = client.offer.name
         self._terms: Speakers = client.offer.terms
         self._verifier = client.bundle.verifier
-        if self._terms.scoring != "hardened" and job_bytes(self._terms.verification) > MOST_BYTES:
-            raise WrongSessionError(
-                f"{self._name} would exchange {job_bytes(self._terms.verification):,} bytes a claim"
-            )
+        if claim_bytes(self._terms) > MOST_BYTES:
+            raise WrongSessionError(f"{self._name} would exchange {claim_bytes(self._terms):,} bytes a claim")
 
     def enroll(self, name: str, sounds: Sequence[Sound], rate: int | None = None) -> int:
         """Enroll a speaker; the server gets the template, and no sound."""
@@ -54,6 +63,9 @@ class AskSpeakers:
             accepted: bool | None = None  # where it is hardened the server alone learns it
             if self._terms.scoring == "hardened":
                 prove_as_client(record, session.met.setup, self._terms.hardened, voice, claimed)
+            elif self._terms.scoring == "crowd":
+                met, plan = replace(session.met, channel=record), self._terms.crowd
+                accepted = verify_in_crowd_as_client(met, plan, voice, claimed, self._terms.decision)
             else:
                 met = replace(session.met, channel=record)
                 accepted = verify_as_client(met, self._terms.verification, voice, claimed)
@@ -63,12 +75,15 @@ class AskSpeakers:
         """Who of the enrolled speakers is this, if any?"""
         if not self._terms.identifies:
             raise ModelError(f"{self._name} verifies claims only: hardened and normed mixtures give no names")
-        job = self._terms.identification
-        if job_bytes(job) > MOST_BYTES:
-            raise WrongSessionError(f"{self._name} would exchange {job_bytes(job):,} bytes for a name")
+        if name_bytes(self._terms) > MOST_BYTES:
+            raise WrongSessionError(f"{self._name} would exchange {name_bytes(self._terms):,} bytes for a name")
         voice, clock, session = self._voice(sounds, rate), Clock(), self._client.session(meet_as_client)
         with session.asking(Request(Ask.IDENTIFY)) as record:
-            found = identify_as_client(replace(session.met, channel=record), job, voice)
+            met = replace(session.met, channel=record)
+            if self._terms.scoring == "crowd":
+                found = self._in_crowd(met, voice, clock)
+            else:
+                found = identify_as_client(met, self._terms.identification, voice)
         return clock.answers([None if found is None else found.name], record)[0]
 
     def publish(self, gallery: str, sealed: EncryptedGallery) -> None:
@@ -104,6 +119,15 @@ class AskSpeakers:
             raise WrongSessionError(f"the store's {said.gallery!r} is not what the keeper has published: connect again")
         prober = Prober(replace(taken, plan=said.plan))
         return Client(keeper, offer, bundle=self._client.bundle, prober=prober, keep_payloads=keep_payloads)
+
+    def _in_crowd(self, met: Meeting, voice: Reals, clock: Clock) -> Identity | None:
+        """What needs no voice is done, and timed, before the voice is used."""
+        plan = self._terms.crowd
+        numbers = plan.numbers(voice)
+        with met.session():
+            prepared = prepare_as_client(met, plan)
+            clock.is_prepared()
+            return name_of_best(prepared.engine, plan, shift_as_client(prepared, numbers))
 
     def _voice(self, sounds: Sequence[Sound], rate: int | None) -> Reals:
         """What the scoring takes: frames, or a direction."""

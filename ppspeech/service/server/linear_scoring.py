@@ -1,21 +1,36 @@
-"""The server's side of cosines: enrolled directions as columns, normed by a cohort where there is one."""
+"""The server's side of cosines: enrolled directions as columns, normed by a cohort where there is one; as codes; and as
+small whole numbers, for crowds.
+"""
+
+import atexit
+from contextlib import ExitStack
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Bytes, Reals
+from ppspeech.cluster import shards as on_cluster
 from ppspeech.errors import PpspeechError
 from ppspeech.models import FEWEST_PEOPLE, Impostors
 from ppspeech.protocols import WORKERS, Meeting
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.speakers import (
+    Crowd,
+    CrowdShard,
+    Entries,
     HardenedScorer,
     Identity,
+    OwnShards,
+    Shards,
     arrange_columns,
     cosines_of,
     identify_as_server,
+    identify_in_crowd_as_server,
     judge_as_server,
     verify_as_server,
+    verify_in_crowd_as_server,
     voice_codes,
 )
 from ppspeech.service.server.cohort import Cohort, Rule
@@ -24,6 +39,7 @@ from ppspeech.service.tasks.speakers import Speakers
 
 SMALLEST_SPREAD = 1 / 8
 """Of impostors' cosines: a template that all impostors are equally far from must not be normed beyond the range."""
+HIGHEST = 1.25  # a threshold of a crowd: nobody reaches it
 CAUTION = 3.0  # standard deviations, of as many coins as bits, by which a code must be more like somebody than all are
 
 
@@ -183,3 +199,66 @@ class HardenedScoring:
             least = np.clip(self._rule.threshold + self._rule.own(enrolled.templates), -1, 1)
             self._made = len(enrolled), HardenedScorer.of(self._terms.hardened, models, least)
         return self._made[1]
+
+
+class CrowdScoring:
+    """Cosines among up to a million people. For names, thresholds share the rate as if all places were taken, so that
+    who is enrolled later changes nobody else's; a claim has the rate to itself. Raises PpspeechError for a threshold
+    that is no cosine of 0 to 1.
+    """
+
+    def __init__(self, terms: Speakers, rule: Rule, shards: Shards | None = None) -> None:
+        if not 0 <= rule.threshold <= 1:
+            raise PpspeechError(f"a threshold of a crowd is a cosine, 0 to 1, got {rule.threshold}")
+        self._terms = terms
+        self._rule = rule
+        self.known: set[int] = set()
+        """Places of who is in the crowd."""
+        plan = terms.crowd
+        held = shards or OwnShards([CrowdShard(plan.product, plan.blocks, workers=WORKERS)])
+        self._names = self._claims = Crowd.empty(plan, held)
+
+    def check(self, template: Reals) -> None:
+        """Every direction fits."""
+
+    def warm(self, enrolled: Enrolled) -> None:
+        """Add who is not in it yet. Galleries only grow: blocks of slots where nobody is new are kept."""
+        new = np.flatnonzero([int(place) not in self.known for place in enrolled.places])
+        if not len(new):
+            return
+        plan, templates, places = self._terms.crowd, enrolled.templates[new], enrolled.places[new]
+        shared, alone = (self._least(templates, names) for names in (plan.places, 1))
+        entries = Entries.of(plan, templates, [enrolled.names[each] for each in new], shared)
+        self._names = self._names.added(entries, places)
+        self._claims = self._claims.named(entries.with_thresholds(alone), 1 + places)
+        self.known |= {int(place) for place in places}
+
+    def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
+        """One claim, against all places; `enrolled`: at least those who are not in it yet."""
+        self.warm(enrolled)
+        return verify_in_crowd_as_server(met, self._claims, self._terms.decision)
+
+    def identify(self, met: Meeting, enrolled: Enrolled) -> Identity | None:
+        """One question; places are never opened to clients, so that their order stays."""
+        self.warm(enrolled)
+        return identify_in_crowd_as_server(met, self._names)
+
+    def _least(self, templates: Reals, names: int) -> Reals:
+        """Thresholds `(speakers,)`, no lower than 0, nor so high that scores leave their range."""
+        own: Reals = self._rule.own(templates, names) + self._rule.threshold
+        return own.clip(0.0, HIGHEST)
+
+
+def crowd_on_ray(terms: Speakers, address: str, count: int) -> Shards:
+    """So many shards of a crowd as actors of a Ray cluster, until this process ends. Raises PpspeechError for an
+    address or a number that cannot be.
+    """
+    plan = terms.crowd
+    if not 1 <= count <= plan.blocks:
+        raise PpspeechError(f"{plan.places:,} places are cut into 1 to {plan.blocks} shards, got {count}")
+    bounds = np.linspace(0, plan.blocks, count + 1).astype(int).tolist()
+    size = plan.product.columns
+    factories = [partial(CrowdShard, plan.product, end - start, start * size) for start, end in pairwise(bounds)]
+    lasting = ExitStack()
+    atexit.register(lasting.close)
+    return lasting.enter_context(on_cluster(factories, address))

@@ -17,7 +17,14 @@ from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request, receive_name, receive_template, send_ready
 from ppspeech.service.server.book import FIELDS, Visitor
 from ppspeech.service.server.cohort import Cohort
-from ppspeech.service.server.linear_scoring import HardenedScoring, LinearScoring, rule_for_codes, rule_for_cosines
+from ppspeech.service.server.linear_scoring import (
+    CrowdScoring,
+    HardenedScoring,
+    LinearScoring,
+    crowd_on_ray,
+    rule_for_codes,
+    rule_for_cosines,
+)
 from ppspeech.service.server.mixture_scoring import (
     MixtureScoring,
     background_mixture,
@@ -26,7 +33,7 @@ from ppspeech.service.server.mixture_scoring import (
 )
 from ppspeech.service.server.session import Handler
 from ppspeech.service.server.stores import Enrolled, Gallery, SealedGalleries, note
-from ppspeech.service.tasks.speakers import Scoring, Side, Speakers
+from ppspeech.service.tasks.speakers import MOST_SPEAKERS, Scoring, Side, Speakers
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +51,9 @@ class SpeakerDeployment:
         places: speakers there is room for; clients see this number and not how many are enrolled.
         scoring: `linear` compares supervectors by their cosine, in milliseconds; `gmm` compares likelihoods under
             mixtures, in a second or so; both for clients that follow the protocol. `hardened` compares codes of
-            supervectors, and no client can bend its decision. None is `hardened` where the decision is the server's,
-            else `linear`.
+            supervectors, and no client can bend its decision. `crowd` compares cosines among up to a million people,
+            for clients that follow the protocol. None is `hardened` where the decision is the server's, else `linear`,
+            and `crowd` beyond 10,000 places.
         false_accept: strangers are accepted, or get a name, at this rate: every speaker's threshold is where the people
             of a cohort come so far with as much speech as a trial has.
         cohort: those people, recorded like those who will try: a folder with one folder of clips a person, or a corpus;
@@ -61,6 +69,9 @@ class SpeakerDeployment:
         names: who learns whose voice it is.
         enrolls: whether clients may enroll speakers; whoever is let in may then do so.
         stores: whether to keep galleries that are encrypted under other people's keys.
+        ray: a crowd is held by actors of a Ray cluster: `local`, on this machine, or HOST:PORT; by this process
+            without.
+        shards: how many of them.
     """
 
     places: int = 64
@@ -74,11 +85,17 @@ class SpeakerDeployment:
     names: Side = "client"
     enrolls: bool = False
     stores: bool = False
+    ray: str | None = None
+    shards: int = 2
 
     @property
     def how(self) -> Scoring:
         """The scoring, where none is chosen too."""
-        return self.scoring or ("hardened" if self.decision == "server" else "linear")
+        if self.scoring is not None:
+            return self.scoring
+        if self.decision == "server":
+            return "hardened"
+        return "crowd" if self.places > MOST_SPEAKERS else "linear"
 
     def used(self, bundle: Bundle, impostors: Impostors | None = None) -> int:
         """Frames of a trial, where none are chosen too: of cosines no more than everybody of the cohort has said."""
@@ -93,6 +110,8 @@ class SpeakerDeployment:
         if not 0 < self.false_accept < 1:
             raise BundleError(f"a false-accept rate is within 0 and 1, got {self.false_accept}")
         scoring = self.how
+        if self.ray is not None and scoring != "crowd":
+            raise BundleError(f"a crowd is held by shards on a Ray cluster: scoring is {scoring}, leave out ray")
         is_mixture = scoring == "gmm"
         return Speakers(
             features=bundle.verifier.size,
@@ -121,7 +140,7 @@ class SpeakerDeployment:
 
 
 class SpeakerScoring(Protocol):
-    """How enrolled templates are scored: `LinearScoring`, `HardenedScoring` or `MixtureScoring`."""
+    """How enrolled templates are scored: `LinearScoring`, `HardenedScoring`, `CrowdScoring` or `MixtureScoring`."""
 
     def check(self, template: Reals) -> None:
         """Refuse a template that cannot be scored."""
@@ -131,6 +150,16 @@ class SpeakerScoring(Protocol):
 
     def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
         """One claim: the decision where it is ours."""
+
+
+def _to_be_scored(scoring: SpeakerScoring, gallery: Gallery) -> Enrolled:
+    """Everybody; a crowd is told of those who are new, some at a time, and keeps them: here are the last of them."""
+    if not isinstance(scoring, CrowdScoring):
+        return gallery.load()
+    some = Enrolled.nobody()
+    for some in gallery.newcomers(scoring.known):
+        scoring.warm(some)
+    return some
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +208,7 @@ class ServedSpeakers:
         )
         kind: Literal["means", "direction"] = "means" if terms.scoring == "gmm" else "direction"
         kept = Gallery(files.gallery, bundle.fingerprint, terms.places, terms.features, kind)
-        enrolled = kept.load()
-        known = deployment.enrolls or bool(enrolled)
+        known = deployment.enrolls or kept.count() > 0
         fixed = deployment.threshold if known or deployment.threshold is not None else NOBODY
         z_normed = "z" in deployment.norm
         scoring: SpeakerScoring
@@ -194,8 +222,12 @@ class ServedSpeakers:
                 scoring = HardenedScoring(terms, rule)
             else:
                 rule = rule_for_cosines(fixed, deployment.false_accept, deployment.used(bundle, impostors), impostors)
-                scoring = LinearScoring(terms, rule, norming, z_normed)
-        if enrolled:
+                if terms.scoring == "crowd":
+                    held = None if deployment.ray is None else crowd_on_ray(terms, deployment.ray, deployment.shards)
+                    scoring = CrowdScoring(terms, rule, held)
+                else:
+                    scoring = LinearScoring(terms, rule, norming, z_normed)
+        if enrolled := _to_be_scored(scoring, kept):
             scoring.warm(enrolled)
         sealed = SealedGalleries(files.sealed, bundle.fingerprint, terms.gallery) if terms.stores else None
         return cls(offer, scoring, kept, sealed, files.identified)
@@ -210,13 +242,13 @@ class ServedSpeakers:
         met = meet_as_server(channel)
 
         def verify(record: Channel, _: Request) -> None:
-            accepted = self.scoring.verify(replace(met, channel=record), self.gallery.load())
+            accepted = self.scoring.verify(replace(met, channel=record), _to_be_scored(self.scoring, self.gallery))
             if accepted is not None:
                 logger.info("claim decided", extra={FIELDS: {"session": visitor.session, "accepted": accepted}})
 
         def identify(record: Channel, _: Request) -> None:
-            assert isinstance(self.scoring, LinearScoring | MixtureScoring)
-            found = self.scoring.identify(replace(met, channel=record), self.gallery.load())
+            assert isinstance(self.scoring, LinearScoring | MixtureScoring | CrowdScoring)
+            found = self.scoring.identify(replace(met, channel=record), _to_be_scored(self.scoring, self.gallery))
             if found is not None:
                 self._note(found.name, visitor.session)
 

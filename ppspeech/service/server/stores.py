@@ -13,7 +13,7 @@ for templates that it must not see:
 import json
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ppspeech.arrays import Reals
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.speakers import EncryptedGallery, GalleryPlan, Prober
-from ppspeech.service.tasks.speakers import MOST_SPEAKERS, check_speaker
+from ppspeech.service.tasks.speakers import MOST_CROWD, check_speaker
 from ppspeech.storage import SharedTable
 
 Template = Literal["direction", "means"]
@@ -32,6 +32,8 @@ Template = Literal["direction", "means"]
 LARGEST_BUDGET = 1_000_000  # beyond it, serve without one
 MOST_CLIENTS = 100_000  # of one model that have a row each: some ten megabytes
 NEWCOMERS = "newcomers"
+DRAWS = 32  # of a place, before all that are free are listed
+AT_A_TIME = 4096  # speakers of a crowd that are read together
 UNIT = 1e-3  # how far a direction's length may be from 1
 LARGEST_MEAN = 1e3  # no feature comes near it
 MOST_GALLERIES = 256  # of one model; a client that fills the disk is a client too many
@@ -118,6 +120,11 @@ class Enrolled:
     templates: Reals
     places: NDArray[np.int64]
 
+    @staticmethod
+    def nobody() -> "Enrolled":
+        """An empty gallery."""
+        return Enrolled([], np.zeros((0, 0)), np.zeros(0, np.int64))
+
     def __len__(self) -> int:
         return len(self.names)
 
@@ -131,8 +138,8 @@ class Gallery:
     """
 
     def __init__(self, path: Path, model: str, places: int, features: int, kind: Template = "direction") -> None:
-        if not 1 <= places <= MOST_SPEAKERS:
-            raise PpspeechError(f"a gallery has 1 to {MOST_SPEAKERS:,} places, got {places}")
+        if not 1 <= places <= MOST_CROWD:
+            raise PpspeechError(f"a gallery has 1 to {MOST_CROWD:,} places, got {places}")
         columns = (
             "model TEXT, kind TEXT, place INTEGER, name TEXT,"
             " template BLOB, PRIMARY KEY (model, kind, place), UNIQUE (model, kind, name)"
@@ -150,34 +157,70 @@ class Gallery:
         """
         vector = self.check(name, template)
         with self._table.transaction() as database:
-            query = "SELECT name, place FROM speakers WHERE model = ? AND kind = ?"
-            taken = dict(database.execute(query, self._own).fetchall())
-            free = sorted(set(range(self._places)) - set(taken.values()))
-            if name in taken or not free:
+
+            def ask(query: str, *given: Any) -> list[Any]:
+                return database.execute(query, (*self._own, *given)).fetchall()
+
+            if ask("SELECT 1 FROM speakers WHERE model = ? AND kind = ? AND name = ?", name):
                 return None
-            place = secrets.choice(free)
-            row = (*self._own, place, name, vector.astype("<f4").tobytes())
-            database.execute("INSERT INTO speakers VALUES (?, ?, ?, ?, ?)", row)
+            place = self._free(ask)
+            if place is not None:
+                row = (*self._own, place, name, vector.astype("<f4").tobytes())
+                database.execute("INSERT INTO speakers VALUES (?, ?, ?, ?, ?)", row)
         return place
+
+    def _free(self, ask: Callable[..., list[Any]]) -> int | None:
+        """Any of the free places, each as likely: drawn until one is free, or else, where few are, among those."""
+        for _ in range(DRAWS):
+            place = secrets.randbelow(self._places)
+            if not ask("SELECT 1 FROM speakers WHERE model = ? AND kind = ? AND place = ?", place):
+                return place
+        taken = {place for (place,) in ask("SELECT place FROM speakers WHERE model = ? AND kind = ?")}
+        free = sorted(set(range(self._places)) - taken)
+        return secrets.choice(free) if free else None
+
+    def count(self) -> int:
+        """How many are enrolled."""
+        query = "SELECT COUNT(*) FROM speakers WHERE model = ? AND kind = ?"
+        return int(self._table.rows(query, *self._own)[0][0])
 
     def load(self) -> Enrolled:
         """Everybody. Raises PpspeechError if somebody's place is beyond those there are."""
-        count = self._table.rows("SELECT COUNT(*) FROM speakers WHERE model = ? AND kind = ?", *self._own)[0][0]
-        if self._loaded is not None and len(self._loaded) == count:  # galleries only grow: their size names their state
+        if self._loaded is not None and len(self._loaded) == self.count():  # galleries only grow: a size is a state
             return self._loaded
         query = "SELECT name, place, template FROM speakers WHERE model = ? AND kind = ? ORDER BY place"
         rows = self._table.rows(query, *self._own)
-        if rows and rows[-1][1] >= self._places:
-            raise PpspeechError(
-                f"somebody is enrolled at place {rows[-1][1]}, and there are {self._places} places: serve "
-                f"places={rows[-1][1] + 1} or more"
-            )
+        self._check_places([place for _, place, _ in rows[-1:]])
+        self._loaded = self._enrolled(rows)
+        return self._loaded
+
+    def newcomers(self, known: Collection[int]) -> Iterator[Enrolled]:
+        """Who is at no known place, some at a time: what is too much to be held twice. Raises PpspeechError if
+        somebody's place is beyond those there are.
+        """
+        if self.count() == len(known):
+            return
+        rows = self._table.rows("SELECT place FROM speakers WHERE model = ? AND kind = ?", *self._own)
+        new = sorted({place for (place,) in rows} - set(known))
+        self._check_places(new[-1:])
+        for start in range(0, len(new), AT_A_TIME):
+            some = new[start : start + AT_A_TIME]
+            marks = ", ".join("?" * len(some))
+            query = "SELECT name, place, template FROM speakers WHERE model = ? AND kind = ?"
+            yield self._enrolled(self._table.rows(f"{query} AND place IN ({marks}) ORDER BY place", *self._own, *some))
+
+    def _enrolled(self, rows: list[Any]) -> Enrolled:
         templates = np.zeros((len(rows), self._features))
         for template, (*_, data) in zip(templates, rows, strict=True):
             template[:] = np.frombuffer(data, "<f4")
-        places = np.array([place for _, place, _ in rows], np.int64)
-        self._loaded = Enrolled([name for name, *_ in rows], templates, places)
-        return self._loaded
+        return Enrolled([name for name, *_ in rows], templates, np.array([place for _, place, _ in rows], np.int64))
+
+    def _check_places(self, last: list[int]) -> None:
+        if last and last[0] >= self._places:
+            raise PpspeechError(
+                f"somebody is enrolled at place {last[0]}, and there are {self._places} places: serve "
+                f"places={last[0] + 1} or more"
+            )
 
     def check(self, name: str, template: Reals) -> Reals:
         """A template that can be enrolled under this name.

@@ -13,22 +13,35 @@ import numpy as np
 
 from ppspeech.arrays import Reals
 from ppspeech.bundle import to_plain
-from ppspeech.errors import BundleError, RangeError
+from ppspeech.errors import BundleError, ModelError, RangeError
 from ppspeech.network.channel import canonical
 from ppspeech.protocols.scores import LinearPlan, MixturePlan
-from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms, Identification, Verification
+from ppspeech.protocols.speakers import (
+    MOST_PLACES,
+    MOST_SLOTS,
+    CrowdTerms,
+    GalleryPlan,
+    HardenedTerms,
+    Identification,
+    Verification,
+    claim_cost,
+    name_cost,
+)
 from ppspeech.service.offer import TASKS
 from ppspeech.service.requests import LONGEST_NAME
 
-Scoring = Literal["linear", "gmm", "hardened"]
-"""Cosines of supervectors; likelihood ratios of mixtures; agreement of codes, which an active client cannot bend."""
+Scoring = Literal["linear", "gmm", "hardened", "crowd"]
+"""Cosines of supervectors; likelihood ratios of mixtures; agreement of codes, which an active client cannot bend;
+cosines among up to a million people.
+"""
 Side = Literal["client", "server"]
 
 Job = Verification | Identification  # what may be asked on shares
 
 REACH, NORMED_REACH = 3, 7
 """Cosines less a threshold, and what stands for an empty place, stay within ±8; normed ones within ±128."""
-MOST_SPEAKERS = 10_000  # enrolled with one model
+MOST_SPEAKERS = 10_000  # enrolled with one model, unless it is a crowd
+MOST_CROWD = MOST_SLOTS - 1
 MOST_FEATURES = 20_000
 MOST_FRAMES = 4096
 MOST_COHORT = 64
@@ -67,7 +80,8 @@ class Speakers:
     stores: bool
 
     def __post_init__(self) -> None:
-        if not 1 <= self.features <= MOST_FEATURES or not 1 <= self.places <= MOST_SPEAKERS:
+        most = MOST_CROWD if self.scoring == "crowd" else MOST_SPEAKERS
+        if not 1 <= self.features <= MOST_FEATURES or not 1 <= self.places <= most:
             raise BundleError(f"an offer of {self.places} places and {self.features} numbers cannot be used")
         if not 0 <= self.frames <= MOST_FRAMES:
             raise BundleError(f"trials have up to {MOST_FRAMES} frames, got {self.frames}")
@@ -83,6 +97,13 @@ class Speakers:
         sizes = self.places, self.cohort
         if plan is not None and ((plan.models, plan.cohort) != sizes or plan.frames > MOST_FRAMES):
             raise BundleError(f"mixtures of {plan} are not those of {self.places} places and a cohort of {self.cohort}")
+        if self.scoring == "crowd":
+            if self.normed or self.stores:
+                raise BundleError("a crowd has no norm, and keeps no galleries of others: leave out cohort or store")
+            try:
+                self.crowd  # noqa: B018 - refuses sizes that cannot be
+            except ModelError as refused:
+                raise BundleError(str(refused)) from None
         if self.scoring == "hardened" and (self.normed or self.decision != "server"):
             raise BundleError(
                 "a hardened verification has no norm, and its decision is the server's: leave out the threshold, so "
@@ -94,12 +115,17 @@ class Speakers:
         """Whether it can be asked for a name: not where claims must withstand an active client, who could bend the
         name, nor with normed mixtures, for which there is no protocol.
         """
-        return self.scoring == "linear" or (self.scoring == "gmm" and not self.normed)
+        return self.scoring in ("linear", "crowd") or (self.scoring == "gmm" and not self.normed)
 
     @property
     def plan(self) -> LinearPlan:
         """Sizes and scales of both linear protocols."""
         return LinearPlan(self.features, self.places, self.cohort, reach=NORMED_REACH if self.normed else REACH)
+
+    @property
+    def crowd(self) -> CrowdTerms:
+        """Sizes of both protocols of a crowd."""
+        return CrowdTerms(self.features, self.places, self.names, LONGEST_NAME)
 
     @property
     def hardened(self) -> HardenedTerms:
@@ -190,6 +216,20 @@ def check_speaker(name: str) -> str:
     if not name.strip() or not name.isprintable() or len(name.encode()) > LONGEST_NAME:
         raise RangeError(f"a name is printable and has 1 to {LONGEST_NAME} bytes, got {name!r:.40}")
     return name
+
+
+def claim_bytes(terms: Speakers) -> int:
+    """Payload of one claim, offline and online, both ways; 0 where it is hardened, whose terms bound it."""
+    if terms.scoring == "crowd":
+        return terms.crowd.product_bytes + claim_cost(terms.crowd, terms.decision).total_bytes
+    return 0 if terms.scoring == "hardened" else job_bytes(terms.verification)
+
+
+def name_bytes(terms: Speakers) -> int:
+    """Payload of one question for a name."""
+    if terms.scoring == "crowd":
+        return terms.crowd.product_bytes + name_cost(terms.crowd).total_bytes
+    return job_bytes(terms.identification)
 
 
 def job_bytes(job: Job) -> int:

@@ -1,0 +1,191 @@
+"""A Ray cluster to work on: one of our own on this machine, or one that is there.
+
+Whoever reaches the ports of a Ray cluster, and is not asked for a token, runs any code as its owner. A cluster of our
+own therefore listens on loopback alone, asks for a token that is drawn when it starts, keeps its files in a folder
+that only its owner opens, and takes all of that away when it ends. Of one that is there, what it lacks is said.
+"""
+
+import os
+import re
+import secrets
+import shutil
+import socket
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from ipaddress import ip_address
+from typing import Any
+
+from ppspeech.errors import ClusterError, MissingPackageError, OpenClusterWarning
+
+LOCAL = "local"
+"""In place of an address: a cluster on this machine, which starts and ends with the command."""
+
+STORE_BYTES = 100 * 2**20  # what a cluster of our own shares between its processes: weights and a few results
+
+REACH_SECONDS = 10.0  # for a head node to take a connection
+
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to Ray's makers
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_TQDM": "0",
+}
+
+ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\]):(?P<port>[0-9]{1,5})")
+
+
+def is_address(text: str) -> bool:
+    """Whether this can be where a cluster is: `local`, or HOST:PORT."""
+    found = ADDRESS.fullmatch(text)
+    return text == LOCAL or (found is not None and 0 < int(found["port"]) < 2**16)
+
+
+@contextmanager
+def ray_cluster(address: str = LOCAL, workers: int | None = None) -> Iterator[Any]:
+    """Ray, connected: to a cluster of our own that ends with the block, else to the one at HOST:PORT.
+
+    `workers` is how many tasks one of our own does at a time; one a core by default. Inside of another such block, the
+    cluster of that one. Raises ClusterError for an address that is none or where no cluster answers, or that does not
+    take our token; MissingPackageError without Ray. Warns of a cluster that asks nobody who they are, or that tells
+    everybody on the way what is said.
+    """
+    if not is_address(address):
+        raise ClusterError(f"a Ray cluster is {LOCAL} or at HOST:PORT, got {address!r:.80}")
+    ray = _imported()
+    if ray.is_initialized():
+        yield ray
+    elif address == LOCAL:
+        with _own(ray, workers):
+            yield ray
+    else:
+        if (lacking := exposure(address, os.environ)) is not None:
+            warnings.warn(lacking, OpenClusterWarning, stacklevel=3)
+        _join(ray, address)
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+def check_reachable(ray: Any) -> None:
+    """Raises ClusterError where the cluster that we are in has gone: Ray itself waits, and then ends our process."""
+    address = str(ray.get_runtime_context().gcs_address)
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS).close()
+    except OSError as error:
+        raise ClusterError(
+            f"the Ray cluster at {address} is gone ({error}): start it, then the same command, which goes on from what "
+            "was finished"
+        ) from None
+
+
+def exposure(address: str, environment: Mapping[str, str]) -> str | None:
+    """What others may do to a cluster that is there, and how that is prevented; None if it asks, and nobody listens."""
+    if environment.get("RAY_AUTH_MODE", "").lower() != "token":
+        return (
+            f"the Ray cluster at {address} asks for no token: whoever reaches it can run code there as you and read "
+            "the recordings it works on. Start it, and this command, with RAY_AUTH_MODE=token and a token"
+        )
+    host = address.rpartition(":")[0].strip("[]")
+    if environment.get("RAY_USE_TLS", "0") in {"", "0"} and not _is_loopback(host):
+        return (
+            f"what is said to the Ray cluster at {address}, the token too, can be read on the way: use RAY_USE_TLS=1 "
+            "with certificates, or a network that is yours alone"
+        )
+    return None
+
+
+def _imported() -> Any:
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import ray
+    except ModuleNotFoundError as missing:
+        raise MissingPackageError("--ray", missing.name, "pip install 'ppspeech[scale]'") from None
+    return ray
+
+
+@contextmanager
+def _own(ray: Any, workers: int | None) -> Iterator[None]:
+    """A cluster on loopback, behind a token, in a closed folder; none of it outlives the block."""
+    folder = tempfile.mkdtemp(prefix="ppspeech-")  # closed to others; sockets need a short path
+    try:
+        with _guarded():
+            try:
+                ray.init(
+                    LOCAL,
+                    num_cpus=workers or os.cpu_count(),
+                    include_dashboard=False,
+                    object_store_memory=STORE_BYTES,
+                    log_to_driver=False,
+                    logging_level="error",
+                    _node_ip_address="127.0.0.1",
+                    _temp_dir=folder,
+                )
+                yield
+            finally:
+                ray.shutdown()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _guarded() -> Iterator[None]:
+    """What a cluster that is started inside is told: to ask for a token of its own, and to listen on loopback.
+
+    Ray takes 127.0.0.1 for the machine's address on the network, and listens there, but on systems where it knows no
+    clusters: it is told that this is one. What it read when it was imported, it reads again.
+    """
+    from ray._private import ray_constants
+
+    told = {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR: "0",
+    }
+    before = {name: os.environ.get(name) for name in told}
+    everywhere = ray_constants.ENABLE_RAY_CLUSTER
+    os.environ.update(told)
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    _read_token_again()
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = everywhere
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        _read_token_again()
+
+
+def _read_token_again() -> None:
+    from ray._raylet import AuthenticationTokenLoader, Config
+
+    Config.initialize("")
+    AuthenticationTokenLoader.instance().reset_cache()
+
+
+def _join(ray: Any, address: str) -> None:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS).close()
+    except OSError as error:
+        raise ClusterError(f"no Ray cluster answers at {address}: {error}") from None
+    try:
+        ray.init(address, log_to_driver=False, logging_level="error")
+    except (ray.exceptions.RayError, RuntimeError, ConnectionError, ValueError) as error:
+        ray.shutdown()
+        raise ClusterError(f"no Ray cluster takes us at {address}: {error!s:.300}") from None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,67 @@
+"""What workers and shards of the tests do: they import it by name."""
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.errors import AudioError
+
+
+class Part:
+    """A shard that multiplies."""
+
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+        self.kept = np.zeros(1, np.int64)
+
+    def times(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        return values * self.factor
+
+    def put(self, values: NDArray[np.int64]) -> None:
+        if values.sum() < 0:
+            raise AudioError("less than nothing")
+        self.kept = values
+
+    def kept_times(self) -> NDArray[np.int64]:
+        return self.kept * self.factor
+
+    def process(self) -> NDArray[np.int64]:
+        return np.array(os.getpid())
+
+    def node(self) -> bytes:
+        import ray
+
+        return ray.get_runtime_context().get_node_id().encode()
+
+    def refuse(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        raise AudioError("too quiet")
+
+    def die(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def square(item: int) -> int:
+    return item * item
+
+
+def picky(item: str) -> str:
+    if item == "bad.wav":
+        raise AudioError("no sound")
+    return item
+
+
+def dies_once(marks: Path, item: int) -> int:
+    """The first worker that gets an item dies of it; the mark stays."""
+    mark = marks / str(item)
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return item * item
+
+
+def always_dies(item: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return item
