@@ -2,15 +2,19 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from click.testing import Result
 from typer.testing import CliRunner
 
+from ppspeech.audio import write_audio
 from ppspeech.cli import app
 from ppspeech.data import SyntheticCorpus
 from ppspeech.errors import AudioError, BundleError, ModelError, PpspeechError, RangeError
@@ -392,6 +396,40 @@ def ear() -> LoginEar:
     pytest.importorskip("onnxruntime")
     mean, projection = learn_digits(6, 1)
     return LoginEar(LoginSpace(np.zeros(256), mean, projection))
+
+
+LIGHT = """
+import json, sys
+
+for package in ("torch", "torchaudio", "scipy", "sklearn", "safetensors", "pytorch_lightning"):
+    sys.modules[package] = None  # as if it were not installed
+from ppspeech.cli import app
+
+app(standalone_mode=True)
+"""
+
+
+def test_a_client_without_torch_enrolls_and_is_let_in(
+    house: House, spoken: dict[str, dict[int, list[np.ndarray]]], tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    clips = tmp_path / "clips"
+    clips.mkdir()
+    for digit, takes in next(iter(spoken.values())).items():
+        for take, samples in enumerate(takes):
+            write_audio(clips / f"{digit}_{take}.wav", torch.from_numpy(samples), RATE)
+
+    def run(*words: str) -> Any:
+        command = [sys.executable, "-c", LIGHT, "login", *words, "--key", str(tmp_path / "own.key")]
+        trust = ["--pin", house.pin, "--json"]
+        done = subprocess.run([*command, *trust], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    place = str(house.server.address)
+    assert run("enroll", place, "liv", str(clips))["clips"] == 30
+    assert run("check", place, "liv", "--digits-from", str(clips))["accepted"] is True
+    assert house.served.accounts.sealed("liv") is not None
 
 
 def test_digits_are_heard_and_told_apart(ear: LoginEar, spoken: dict[str, dict[int, list[np.ndarray]]]) -> None:
