@@ -60,7 +60,8 @@ class LightVoice:
         for layer in self._layers:
             rows = _lstm(rows, *layer)
         said = np.maximum(rows[:, -1] @ self._weight.T + self._bias, 0)
-        return _unit(_unit(said).sum(axis=0).astype(np.float64))
+        voice: Reals = _unit(_unit(said).sum(axis=0).astype(np.float64))
+        return voice
 
     def _spoken(self, samples: Samples) -> Any:
         """Mel power every 10 ms `(frames, 40)`, of speech brought to a loudness, its silences left out."""
