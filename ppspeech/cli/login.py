@@ -23,6 +23,8 @@ Name = Annotated[str, typer.Argument(help="Who it is.")]
 OwnKey = Annotated[
     Path, typer.Option("--key", help="The file of the person's own key, which seals the template at the server.")
 ]
+Accounts = Annotated[Path, typer.Option(help="The --store of `ppspeech login serve`.")]
+ONE = "One JSON object."
 TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="The private key of --certificate, PEM.")]
 
 
@@ -154,7 +156,48 @@ def check(
     _say(name, answer, as_json)
 
 
-LOGIN_COMMANDS: dict[str, Callable[..., None]] = {"serve": serve, "enroll": enroll, "check": check}
+def remove(name: Name, store: Accounts, as_json: Annotated[bool, typer.Option("--json", help=ONE)] = False) -> None:
+    """Forget somebody who could log in: the name and the sealed template. For whoever keeps the store.
+
+    It holds at once, also for a server that is running, and leaves no byte of the template in the store. That somebody
+    of this name came before is still written in its logins.jsonl. The name may be enrolled again.
+
+    Example: `ppspeech login remove ann --store people`
+    """
+    from ppspeech.service.login import remove_account
+
+    remove_account(store, name)
+    _done({"name": name, "removed": True}, f"{name} is forgotten, and may be enrolled again", as_json)
+
+
+def unlock(name: Name, store: Accounts, as_json: Annotated[bool, typer.Option("--json", help=ONE)] = False) -> None:
+    """Let somebody try again who failed too often: their failures are forgiven. For whoever keeps the store.
+
+    It holds at once, also for a server that is running. Ask who it is by another way first: only who has the person's
+    key can lock a name.
+
+    Example: `ppspeech login unlock ann --store people`
+    """
+    from ppspeech.service.login import unlock_account
+
+    unlock_account(store, name)
+    _done({"name": name, "unlocked": True}, f"{name} may try again", as_json)
+
+
+LOGIN_COMMANDS: dict[str, Callable[..., None]] = {
+    "serve": serve,
+    "enroll": enroll,
+    "check": check,
+    "remove": remove,
+    "unlock": unlock,
+}
+
+
+def _done(facts: dict[str, object], told: str, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(facts))
+    else:
+        Console().print(told)
 
 
 def _microphone() -> "Callable[[Sequence[int]], Samples]":

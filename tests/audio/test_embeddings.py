@@ -1,5 +1,6 @@
 """Public front ends: equal however they are asked, exact about whose weights they are, and honest about bad sound."""
 
+import pickle
 from importlib import metadata
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from ppspeech.audio import Samples, length_mask, read_samples
 from ppspeech.audio.embeddings import (
     WHEELS,
     EmbeddingConfig,
+    LightVoice,
     LiveVectors,
     LiveWindows,
     Pooling,
@@ -24,6 +26,7 @@ from ppspeech.audio.embeddings import (
     weights_of,
     windowed,
 )
+from ppspeech.audio.embeddings.light_voices import FORMAT, MAGIC, read_tensors
 from ppspeech.audio.embeddings.windows import FIRST, HOP, STEP
 from ppspeech.data import SyntheticCorpus
 from ppspeech.errors import AudioError, MissingPackageError
@@ -279,6 +282,49 @@ def test_a_voice_is_differentiable_and_refuses_what_is_none() -> None:
     ):
         with pytest.raises(AudioError, match=words):
             model(bad)
+
+
+@needs("voice")
+def test_voices_without_torch_are_those_with_it(clips: list[Samples]) -> None:
+    light, model = LightVoice(), VoiceEmbedding()
+    longest = max(clips, key=len)
+    for each in (*clips[:2], np.tile(longest, 3), np.float32(1e-3) * longest):
+        with torch.no_grad():
+            np.testing.assert_allclose(light(each), model(torch.from_numpy(each))[0].numpy(), atol=1e-5)
+    for bad, words in (
+        (np.zeros(RATE), "silent"),
+        (np.full(RATE, np.nan), "finite samples"),
+        (np.ones(100), "finite samples"),
+        (np.random.default_rng(0).standard_normal(2_000), "0.3 s of speech"),
+    ):
+        with pytest.raises(AudioError, match=words):
+            light(bad.astype(np.float32))
+
+
+class Evil:
+    """What a pickle could make of whoever reads it."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return exec, ("raise SystemExit('ran')",)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "Ran out of input"),
+        (b"no weights", "holds no weights"),
+        (pickle.dumps(1) + pickle.dumps(1001), "another format"),
+        (pickle.dumps(Evil()), "exec"),
+        (pickle.dumps(MAGIC) + pickle.dumps(Evil()), "exec"),
+        (pickle.dumps(MAGIC) + pickle.dumps(FORMAT) + pickle.dumps(Evil()), "exec"),
+        (pickle.dumps(MAGIC) + pickle.dumps(FORMAT) + pickle.dumps({}) + pickle.dumps(Evil()), "exec"),
+        (pickle.dumps(MAGIC) + pickle.dumps(FORMAT) + 2 * pickle.dumps({}) + pickle.dumps([]), "model_state"),
+    ],
+)
+def test_weights_are_numbers_and_nothing_else(data: bytes, words: str, tmp_path: Path) -> None:
+    (tmp_path / "w.pt").write_bytes(data)
+    with pytest.raises(AudioError, match=words):
+        read_tensors(tmp_path / "w.pt")
 
 
 @needs("detection")

@@ -3,6 +3,7 @@
 from tests.mutants.mutant import mutant
 
 LEARN, RECOGNIZER = "training/own_words/learn.py", "bundle/embedded_recognizer.py"
+THRESHOLDS = "training/own_words/thresholds.py"
 CALIBRATION, EXAMPLES = "training/own_words/calibration.py", "training/own_words/background.py"
 LINEAR, WHEELS = "models/linear.py", "audio/embeddings/wheels.py"
 TESTS, FRONT_ENDS = "tests/training/test_embedded.py", "tests/audio/test_embeddings.py"
@@ -13,7 +14,13 @@ EMBEDDED = [
         "embedded words: a threshold set by what trained the head",
         "other speech is taken for a word more often than was asked for",
         f"{TESTS}::test_the_threshold_is_set_by_speech_that_did_not_train",
-        (LEARN, "for stream in background.calibrating]", "for stream in background.training]"),
+        (THRESHOLDS, "for stream in background.calibrating]", "for stream in background.training]"),
+    ),
+    mutant(
+        "embedded words: one threshold for all words",
+        "the word that is most like other speech decides how often others are missed",
+        f"{TESTS}::test_a_head_that_listens_on_has_a_threshold_for_each_word",
+        (THRESHOLDS, "model.head.weight[1:, -1] -= ", "model.head.weight[1:, -1] -= 0 * "),
     ),
     mutant(
         "embedded words: a threshold that nobody applies",

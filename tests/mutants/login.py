@@ -5,11 +5,18 @@ from tests.mutants.mutant import mutant
 PROTOCOL = "protocols/speakers/login.py"
 SEAL = "service/login/seal.py"
 ACCOUNTS = "service/login/accounts.py"
+KEEPER = "service/login/keeper.py"
 SERVED = "service/login/served.py"
 PROTOCOL_TESTS = "tests/protocols/test_speaker_login.py"
 SERVICE_TESTS = "tests/service/test_login.py"
 
 LOGIN = [
+    mutant(
+        "login: what is removed stays in the file",
+        "whoever steals the store and a key has the voice of somebody who was to be forgotten",
+        f"{SERVICE_TESTS}::test_whoever_keeps_the_store_unlocks_and_removes_people",
+        (KEEPER, "PRAGMA secure_delete = ON", "PRAGMA secure_delete = OFF"),
+    ),
     mutant(
         "login: the same digits again",
         "a recording of yesterday is let in",

@@ -6,6 +6,7 @@ HARDENED = "protocols/speakers/hardened.py"
 CROWD = "protocols/speakers/crowd.py"
 CROWD_SHARDS = "protocols/speakers/crowd_shards.py"
 CROWD_TESTS = "tests/protocols/test_speaker_crowd.py"
+ROWS = "protocols/speakers/decision_rows.py"
 STREAM = "protocols/scores/streamed.py"
 STATES = "protocols/scores/states.py"
 RANGE = "protocols/scores/range.py"
@@ -45,7 +46,7 @@ PROTOCOLS = [
         "rows that open without their sums",
         "a client that moves its score is accepted as anybody",
         HARDENED_TESTS,
-        (HARDENED, "hash_blocks(np.ascontiguousarray(openers), first)", "hash_blocks(0 * openers, first)"),
+        (ROWS, "hash_blocks(np.ascontiguousarray(openers), first)", "hash_blocks(0 * openers, first)"),
     ),
     mutant(
         "codes in records without a mask",

@@ -235,9 +235,9 @@ SERVICE = [
         "tests/service/test_opened.py",
         (
             "service/client/words.py",
-            "return clock.answers(recognize(met, job, frames, engine), record, chosen)",
-            "told = recognize(met, job, frames, engine)\n                check_told(shape, told)\n"
-            "                return clock.answers(told, record, chosen)",
+            "return clock.answers(recognize(met, job, inputs, engine), record, order)",
+            "told = recognize(met, job, inputs, engine)\n            check_told(job.shape, told)\n"
+            "            return clock.answers(told, record, order)",
         ),
     ),
 ]

@@ -15,6 +15,7 @@ from ppspeech.protocols import PROTOCOLS, run_in_memory
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.speakers import hardened as speaker_hardened
 from ppspeech.protocols.speakers.codes import voice_codes
+from ppspeech.protocols.speakers.decision_rows import key_residues, row_pads
 from ppspeech.protocols.speakers.hardened import (
     LABEL,
     WORDS,
@@ -80,14 +81,14 @@ def cheating(
                 seen.append(record)
             asked = code ^ np.unpackbits(record[: -8 * WORDS]).astype(np.bool_)
             channel.send(Kind.VOICE_CODE, np.packbits(asked ^ choices[claims:]).tobytes())
-            pads = speaker_hardened._pads(setup, keys[claims:])
+            pads = key_residues(speaker_hardened._hash(setup, b"pads"), keys[claims:])
             steps = np.frombuffer(channel.receive(Kind.MASKED_INPUTS, pads.nbytes), "<u8").reshape(pads.shape)
             pads[asked] += steps[asked]
             sums = pads.sum(axis=0, dtype=np.uint64) + np.frombuffer(record[-8 * WORDS :].tobytes(), "<u8")
             sums = sums + np.array(shift, np.int64).view(np.uint64)
             table = np.frombuffer(channel.receive(Kind.DECISION_TABLE, at_most=10**7), np.uint8).reshape(-1, LABEL)
             row = int(sums[0]) % terms.rows
-            label = table[row] ^ speaker_hardened._row_pads(setup, sums[None, 1:], row)[0]
+            label = table[row] ^ row_pads(speaker_hardened._hash(setup, b"rows"), sums[None, 1:], row)[0]
             channel.send(Kind.DECISION, label.tobytes())
 
     return prove
@@ -171,18 +172,20 @@ def test_the_secrets_that_bind_a_row_are_of_full_length(monkeypatch: pytest.Monk
     With all keys known here, the steps between the pads of a bit give ± α.
     """
     seen: list[np.ndarray] = []
-    in_order = speaker_hardened._in_order
+    in_order = speaker_hardened.in_order
 
     def spied(keys: np.ndarray, masked: bytes) -> np.ndarray:
         seen.append(in_order(keys, masked))
         return seen[-1]
 
-    monkeypatch.setattr(speaker_hardened, "_in_order", spied)
+    monkeypatch.setattr(speaker_hardened, "in_order", spied)
     found: list[int] = []
     for _ in range(40):
         _, _, theirs = judged(honest(MODELS[0], 0))
         sent = next(entry.payload for entry in theirs.entries if entry.kind == Kind.MASKED_INPUTS)
-        none, one = (speaker_hardened._pads(lasting_setup()[0], seen[-1][:, bit]) for bit in (0, 1))
+        none, one = (
+            key_residues(speaker_hardened._hash(lasting_setup()[0], b"pads"), seen[-1][:, bit]) for bit in (0, 1)
+        )
         parts = np.frombuffer(sent or b"", "<u8").reshape(none.shape) - none + one
         assert parts[0, 0] in (1, 2**64 - 1)
         found += (parts[0, 1:] * parts[0, :1]).tolist()

@@ -15,6 +15,7 @@ from ppspeech.network import Transcript, memory_pair, run_together
 from ppspeech.protocols import PROTOCOLS, run_in_memory
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.speakers import login
+from ppspeech.protocols.speakers.decision_rows import key_residues, row_pads
 from ppspeech.protocols.speakers.login import (
     LABEL,
     TEN,
@@ -74,7 +75,7 @@ def cheating(codes: np.ndarray, shifts: dict[int, tuple[int, int, int]] | None =
         with setup.session(channel):
             channel.receive(Kind.CHALLENGE, TERMS.digits)
             choices = generator.integers(2, size=TERMS.bits).astype(np.bool_)
-            pads = login._pads(setup, setup.receiver.choose_keys(channel, choices))
+            pads = key_residues(login._hash(setup, b"pads"), setup.receiver.choose_keys(channel, choices))
             channel.send(Kind.VOICE_CODE, np.packbits(codes ^ choices).tobytes())
             steps = np.frombuffer(channel.receive(Kind.MASKED_INPUTS, pads.nbytes), "<u8").reshape(pads.shape)
             pads[codes] += steps[codes]
@@ -83,7 +84,9 @@ def cheating(codes: np.ndarray, shifts: dict[int, tuple[int, int, int]] | None =
                 sums[part] += np.array(shift, np.int64).view(np.uint64)
             table = np.frombuffer(channel.receive(Kind.DECISION_TABLE, at_most=10**7), np.uint8).reshape(-1, LABEL)
             rows = (TERMS.starts + (sums[:, 0] % TERMS.sizes.astype(np.uint64)).astype(np.int64)).tolist()
-            opened = (login._row_pads(setup, z[None, 1:], row)[0] for row, z in zip(rows, sums, strict=True))
+            opened = (
+                row_pads(login._hash(setup, b"rows"), z[None, 1:], row)[0] for row, z in zip(rows, sums, strict=True)
+            )
             labels = table[rows] ^ np.stack(list(opened))
             gate = int((labels[:, 0] & 1) @ (1 << np.arange(len(labels))))
             found = table[TERMS.bits + gate] ^ login._gate_pad(setup, TERMS, labels, gate)
@@ -222,13 +225,13 @@ def test_the_secrets_that_bind_rows_are_of_full_length_and_of_one_part(monkeypat
     two parts share it.
     """
     seen: list[np.ndarray] = []
-    in_order = login._in_order
-    monkeypatch.setattr(login, "_in_order", lambda keys, masked: seen.append(in_order(keys, masked)) or seen[-1])
+    in_order = login.in_order
+    monkeypatch.setattr(login, "in_order", lambda keys, masked: seen.append(in_order(keys, masked)) or seen[-1])
     found: list[int] = []
     for _ in range(8):
         _, _, theirs = judged(saying(VOICE, right))
         sent = next(entry.payload for entry in theirs.entries if entry.kind == Kind.MASKED_INPUTS)
-        none, one = (login._pads(lasting_setup()[0], seen[-1][:, bit]) for bit in (0, 1))
+        none, one = (key_residues(login._hash(lasting_setup()[0], b"pads"), seen[-1][:, bit]) for bit in (0, 1))
         parts = (np.frombuffer(sent or b"", "<u8").reshape(none.shape) - none + one)[TERMS.starts]
         assert set(parts[:, 0].tolist()) <= {1, 2**64 - 1}
         found += (parts[:, 1:] * parts[:, :1]).reshape(-1).tolist()

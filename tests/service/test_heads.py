@@ -12,6 +12,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from ppspeech.arrays import Reals
 from ppspeech.audio.embeddings import EmbeddingConfig, WordVectors
 from ppspeech.bundle import Bundle, to_plain
 from ppspeech.cli.app import app
@@ -19,6 +20,7 @@ from ppspeech.errors import AudioError, BundleError, ModelError, PpspeechError, 
 from ppspeech.models import EmbeddingHead
 from ppspeech.network import run_together
 from ppspeech.protocols import meet_as_client, meet_as_server
+from ppspeech.protocols.scores import WordArrays
 from ppspeech.protocols.words import KeywordJob, Questions, answer, encode_models, recognize
 from ppspeech.service import BudgetSpentError, Deployment, export_words, plan_words, serve
 from ppspeech.service.client import heads as client_module
@@ -27,8 +29,11 @@ from ppspeech.service.offer import describe, read_offers
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.server.words import AHEAD, ServedHead
 from ppspeech.service.tasks.heads import HeadScale
+from ppspeech.training import Background, learn_words
+from ppspeech.training.own_words import Stream
 from tests.service.conftest import Running, serving
 from tests.service.heads import OTHERS, RATE, UTTERANCE, WINDOW, WORDS, known, released, said, scene
+from tests.training.test_embedded import like_a_word
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +64,43 @@ def test_exported_heads_score_as_the_module(heads: dict[str, Bundle], which: str
     assert models.shape.words == len(WORDS)
 
 
+def told_of(models: WordArrays, inputs: list[Reals]) -> list[str | None]:
+    """What a client in memory is told of inputs."""
+    job = KeywordJob(models.shape, len(inputs))
+
+    def ask(channel: Any) -> list[str | None]:
+        met = meet_as_client(channel)
+        with met.session():
+            return recognize(met, job, inputs)
+
+    def help_client(channel: Any) -> None:
+        met = meet_as_server(channel)
+        with met.session():
+            answer(met, job, models, encode_models(models, len(inputs)))
+
+    return run_together(ask, help_client)[0]
+
+
+def test_words_with_a_threshold_each_are_told_as_in_the_clear(tmp_path: Path) -> None:
+    """What `words learn --over window` makes, on made-up vectors: near the thresholds, some above and some below."""
+    clips, background = like_a_word(4 * 96)
+    streams = [Stream(each.embeddings[:, :96], None, 160.0, each.digest) for each in background.training]
+    others = [Stream(each.embeddings[:, :96], None, 160.0, each.digest) for each in background.calibrating]
+    heard = Background(tuple(streams), tuple(others), "made up")
+    learned = learn_words(clips, heard, over="window")
+    bundle = learned.release(tmp_path / "bundle")
+    models = export_words("embedding_head", bundle.model, ("far", "near"))
+    scale = ServedHead.of("a", bundle, Deployment(), tmp_path).offer.terms.scale
+    drawn = np.random.default_rng(4)
+    vectors = np.concatenate([clips[word][drawn.integers(10, size=20)] for word in ("far", "near")])
+    vectors = drawn.random((len(vectors), 1)) * vectors + 0.3 * drawn.standard_normal(vectors.shape)
+    clear = bundle.recognizer.decide(vectors)
+    words = told_of(models, [head_input(each, scale)[None] for each in vectors])
+    assert {each.value for each in clear} == {None, "far", "near"}
+    assert all(one.value == other for one, other in zip(clear, words, strict=True) if one.margin > 0.01)
+    assert sum(one.margin > 0.01 for one in clear) > 30
+
+
 @pytest.mark.parametrize("which", ["words", "margin", "sure"])
 def test_words_of_many_vectors_are_those_of_the_clear(heads: dict[str, Bundle], which: str) -> None:
     """Vectors of any length, far beyond the radius too."""
@@ -71,19 +113,7 @@ def test_words_of_many_vectors_are_those_of_the_clear(heads: dict[str, Bundle], 
     vectors = vectors + 0.7 * bundle.model.std.numpy() * drawn.standard_normal(vectors.shape)
     vectors[::4] *= 20
     clear = bundle.recognizer.decide(vectors)
-    job = KeywordJob(models.shape, len(vectors))
-
-    def ask(channel: Any) -> list[str | None]:
-        met = meet_as_client(channel)
-        with met.session():
-            return recognize(met, job, [head_input(each, scale)[None] for each in vectors])
-
-    def help_client(channel: Any) -> None:
-        met = meet_as_server(channel)
-        with met.session():
-            answer(met, job, models, encode_models(models, len(vectors)))
-
-    words, _ = run_together(ask, help_client)
+    words = told_of(models, [head_input(each, scale)[None] for each in vectors])
     certain = [(one.value, other) for one, other in zip(clear, words, strict=True) if one.margin > 0.05]
     assert len(certain) > 50
     assert all(one == other for one, other in certain)

@@ -2,14 +2,19 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from click.testing import Result
 from typer.testing import CliRunner
 
+from ppspeech.audio import write_audio
 from ppspeech.cli import app
 from ppspeech.data import SyntheticCorpus
 from ppspeech.errors import AudioError, BundleError, ModelError, PpspeechError, RangeError
@@ -32,7 +37,9 @@ from ppspeech.service.login import (
     learn_digits,
     new_key,
     read_key,
+    remove_account,
     space_of,
+    unlock_account,
     until_said,
     write_key,
 )
@@ -247,6 +254,63 @@ def test_failures_are_counted_and_forgiven(tmp_path: Path) -> None:
         Accounts(tmp_path / "a.sqlite", "space", 0)
 
 
+def test_whoever_keeps_the_store_unlocks_and_removes_people(house: House) -> None:
+    """While the server runs: who was locked is let in, who was removed is refused like anybody, and may come anew."""
+    key, store = new_key(), ("--store", str(house.folder), "--json")
+
+    def run(*words: str) -> Any:
+        return json.loads(CliRunner().invoke(app, ["login", *words, *store]).output)
+
+    with house.client(BEN) as client:
+        client._questions.ear = ToldEar(ANN)
+        client.join("pat", key, ALL)
+        client._questions.ear = ToldEar(BEN)
+        assert [client.log_in("pat", key, said).value for _ in range(2)] == [False, False]
+        client._questions.ear = ToldEar(ANN)
+        with pytest.raises(NameLockedError):
+            client.log_in("pat", key, said)
+        assert run("unlock", "pat") == {"name": "pat", "unlocked": True}
+        assert client.log_in("pat", key, said).value is True
+        sealed = house.served.accounts.sealed("pat")
+        assert sealed is not None
+        assert sealed in (house.folder / "accounts.sqlite").read_bytes()
+        assert run("remove", "pat") == {"name": "pat", "removed": True}
+        assert sealed[:16] not in (house.folder / "accounts.sqlite").read_bytes()
+        assert sealed[-16:] not in (house.folder / "accounts.sqlite").read_bytes()
+        assert client.log_in("pat", key, said).value is False
+        client.join("pat", key, ALL)
+        assert client.log_in("pat", key, said).value is True
+
+
+def test_a_name_that_goes_during_an_attempt_is_not_counted(tmp_path: Path) -> None:
+    accounts = Accounts(tmp_path / "accounts.sqlite", "space", 1)
+    other = Accounts(tmp_path / "accounts.sqlite", "another space", 1)
+    assert all([accounts.enroll("ann", b"sealed"), accounts.enroll("ben", b"kept"), other.enroll("ann", b"as well")])
+    remove_account(tmp_path, "ann")
+    assert (accounts.sealed("ann"), other.sealed("ann"), accounts.sealed("ben")) == (None, None, b"kept")
+    assert [accounts.begin("ann") for _ in range(3)] == [0, 0, 0]
+    accounts.succeeded("ann")
+    assert [accounts.begin("ben") for _ in range(2)] == [0, 900]
+    unlock_account(tmp_path, "ben")
+    assert accounts.begin("ben") == 0
+
+
+@pytest.mark.parametrize("do", [remove_account, unlock_account])
+def test_accounts_that_are_not_there_are_neither_made_nor_changed(tmp_path: Path, do: Any) -> None:
+    with pytest.raises(PpspeechError, match="keeps no accounts"):
+        do(tmp_path, "ann")
+    assert not list(tmp_path.iterdir())
+    Accounts(tmp_path / "accounts.sqlite", "space").enroll("ann", b"sealed")
+    with pytest.raises(PpspeechError, match="no account of 'Ann'"):
+        do(tmp_path, "Ann")
+    with pytest.raises(RangeError):
+        do(tmp_path, "")
+    assert Accounts(tmp_path / "accounts.sqlite", "space").sealed("ann") == b"sealed"
+    (tmp_path / "accounts.sqlite").write_bytes(b"no table" * 100)
+    with pytest.raises(PpspeechError, match="cannot hold accounts"):
+        do(tmp_path, "ann")
+
+
 def test_keys_are_files_of_their_owner_alone(tmp_path: Path) -> None:
     path, key = tmp_path / "own" / "ann.key", new_key()
     write_key(path, key)
@@ -332,6 +396,40 @@ def ear() -> LoginEar:
     pytest.importorskip("onnxruntime")
     mean, projection = learn_digits(6, 1)
     return LoginEar(LoginSpace(np.zeros(256), mean, projection))
+
+
+LIGHT = """
+import json, sys
+
+for package in ("torch", "torchaudio", "scipy", "sklearn", "safetensors", "pytorch_lightning"):
+    sys.modules[package] = None  # as if it were not installed
+from ppspeech.cli import app
+
+app(standalone_mode=True)
+"""
+
+
+def test_a_client_without_torch_enrolls_and_is_let_in(
+    house: House, spoken: dict[str, dict[int, list[np.ndarray]]], tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    clips = tmp_path / "clips"
+    clips.mkdir()
+    for digit, takes in next(iter(spoken.values())).items():
+        for take, samples in enumerate(takes):
+            write_audio(clips / f"{digit}_{take}.wav", torch.from_numpy(samples), RATE)
+
+    def run(*words: str) -> Any:
+        command = [sys.executable, "-c", LIGHT, "login", *words, "--key", str(tmp_path / "own.key")]
+        trust = ["--pin", house.pin, "--json"]
+        done = subprocess.run([*command, *trust], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    place = str(house.server.address)
+    assert run("enroll", place, "liv", str(clips))["clips"] == 30
+    assert run("check", place, "liv", "--digits-from", str(clips))["accepted"] is True
+    assert house.served.accounts.sealed("liv") is not None
 
 
 def test_digits_are_heard_and_told_apart(ear: LoginEar, spoken: dict[str, dict[int, list[np.ndarray]]]) -> None:

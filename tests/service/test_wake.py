@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import json
+import socket
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -49,9 +49,6 @@ with warnings.catch_warnings():
 
 
 __all__ = ["bundle", "others"]  # fixtures
-
-# A loop that ends in the middle of a conversation may leave its transport to the collector.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture(scope="module")
@@ -286,12 +283,6 @@ def bridge(asked: Running) -> Iterator[Address]:
         yield address
 
 
-async def _gathered(tasks: set[asyncio.Task[Any]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
 class running_bridge:
     def __init__(self, made: Bridge) -> None:
         self._made, self._loop = made, asyncio.new_event_loop()
@@ -306,8 +297,7 @@ class running_bridge:
             self._task = self._loop.create_task(self._made.run(is_ready))
             with pytest.raises(asyncio.CancelledError):
                 self._loop.run_until_complete(self._task)
-            left = asyncio.all_tasks(self._loop)
-            self._loop.run_until_complete(asyncio.wait_for(_gathered(left), 60))
+            self._left = asyncio.all_tasks(self._loop)
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
             self._loop.close()
 
@@ -320,6 +310,7 @@ class running_bridge:
         self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join(60)
         assert not self._thread.is_alive()
+        assert not self._left
 
 
 def sound_events(sound: Samples) -> list[Event]:
@@ -377,9 +368,6 @@ def test_wyoming_names_who_spoke(tmp_path: Path, heads: dict[str, Bundle], bundl
         )
         with running_bridge(made) as address:
             heard = converse(address, sound_events(scene("yes")), lambda event: Detection.is_type(event.type))
-            until = time.monotonic() + 60
-            while made._connections and time.monotonic() < until:  # it ends with its connection
-                time.sleep(0.05)
     found = Detection.from_event(heard[-1])
     assert (found.context, found.speaker) == ({"word": "yes"}, "ann")
 
@@ -449,6 +437,36 @@ def test_a_server_that_is_gone_is_told_of(asked: Running) -> None:
     with running_bridge(Bridge("tcp://127.0.0.1:0", opened)) as address:
         (event,) = converse(address, sound_events(scene())[:2], lambda event: Error.is_type(event.type))
     assert Error.from_event(event).text == "there is nobody"
+
+
+@pytest.mark.parametrize("when", ["it answers", "it closes"])
+def test_a_bridge_that_ends_closes_what_it_opened(asked: Running, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what is answering, or closing already, at that moment."""
+    is_there, may_go_on, done = threading.Event(), threading.Event(), list[str]()
+    held = "answer" if when == "it answers" else "close"
+    real = getattr(wyoming_bridge.Conversation, f"_{held}" if held == "answer" else held)
+
+    def slow(self: Any, *given: Any) -> Any:
+        is_there.set()
+        assert may_go_on.wait(60)
+        told = real(self, *given)
+        done.append(held)
+        return told
+
+    monkeypatch.setattr(wyoming_bridge.Conversation, real.__name__, slow)
+    made = Bridge("tcp://127.0.0.1:0", lambda: asked.connect("live"))
+    bridge = running_bridge(made)
+    address = bridge.__enter__()
+    with socket.create_connection((address.host, address.port), timeout=60) as line:
+        line.sendall(b'{"type": "audio-start"}\n')
+        if held == "close":
+            line.shutdown(socket.SHUT_WR)
+        assert is_there.wait(60)
+        threading.Timer(0.2, may_go_on.set).start()
+        bridge.__exit__()
+        assert line.recv(1) == b""  # the other end is closed
+    assert done == [held]
+    assert not made._connections
 
 
 def test_nothing_can_be_told_where_the_server_alone_knows(tmp_path: Path, heads: dict[str, Bundle]) -> None:

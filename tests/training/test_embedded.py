@@ -37,6 +37,7 @@ from ppspeech.training.own_words import (
     alarms_in,
     background_at,
     calibrated,
+    evened,
     word_examples,
 )
 from ppspeech.training.private import objective
@@ -172,6 +173,54 @@ def test_no_more_alarms_than_asked_for_and_not_far_fewer(rate: float) -> None:
     assert found.alarms == alarms_in(margins, found.reject) <= 2 * rate
     assert found.alarms >= 2 * rate - 2
     assert found.shown > found.alarms / 2
+
+
+def test_other_speech_is_taken_for_each_word_as_often() -> None:
+    """Margins whose laws differ in place and in spread: with one threshold for all, one word has all the alarms."""
+    generator = np.random.default_rng(8)
+    margins = [generator.exponential(size=(4_500, 3)) * [1.0, 1.0, 2.0] + [-4.0, 0.0, 0.0] for _ in range(20)]
+    more = evened(margins, 2.0, 30.0)
+    assert more.sum() == pytest.approx(0)
+
+    def counted(less: Any) -> list[int]:
+        reject = calibrated([(each - less).max(axis=1) for each in margins], 2.0, 30.0).reject
+        return [alarms_in([(each - less)[:, word] for each in margins], reject) for word in range(3)]
+
+    assert counted(np.zeros(3))[:2] == [0, 0]
+    assert min(counted(more)) >= 10  # of 60, a third each: within three deviations of a count
+    assert evened([each[:, :1] for each in margins], 2.0, 30.0).tolist() == [0.0]
+    assert evened([each[:100] for each in margins[:1]], 0.01, 1.0).tolist() == [0.0, 0.0, 0.0]  # too little to say
+
+
+def test_a_head_that_listens_on_has_a_threshold_for_each_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On made-up vectors: what is often heard is like one of the words, which must be surer; nothing else changes."""
+    window = EmbeddingConfig("speech", pooling=Pooling("window", 1, 4))
+    clips, background = like_a_word(96)
+    found = learn_words(clips, background, embedding=window).head.state_dict()["head.weight"]
+    whole = learn_words(clips, background, embedding=WHOLE).head.state_dict()["head.weight"]
+    monkeypatch.setattr("ppspeech.training.own_words.thresholds.evened", lambda margins, *_: np.zeros(2))
+    plain = learn_words(clips, background, embedding=window).head.state_dict()["head.weight"]
+    assert torch.equal(learn_words(clips, background, embedding=WHOLE).head.state_dict()["head.weight"], whole)
+    torch.testing.assert_close(found[:, :-1], plain[:, :-1])
+    background_too, far, near = (found - plain)[:, -1].tolist()
+    assert background_too == 0
+    assert near < -0.1
+    assert far == pytest.approx(-near, abs=1e-4)
+
+
+def like_a_word(size: int) -> tuple[dict[str, Any], Background]:
+    """Clips of two words, and a background in which something like one of them is said every few seconds."""
+    generator = np.random.default_rng(2)
+    center = {"near": 2 * generator.standard_normal(size), "far": 2 * generator.standard_normal(size)}
+    clips = {word: each + generator.standard_normal((10, size)) for word, each in center.items()}
+
+    def stream(number: int) -> Stream:
+        rows = generator.standard_normal((2_000, size))
+        for start in range(0, 2_000, 50):
+            rows[start : start + 6] += 0.6 * generator.random() * center["near"]
+        return Stream(rows, None, 160.0, f"{number}")
+
+    return clips, Background(tuple(map(stream, range(3))), tuple(map(stream, range(3, 6))), "made up")
 
 
 def test_a_rate_that_was_not_heard_is_extrapolated_and_says_so() -> None:

@@ -780,6 +780,8 @@ LOGIN = [
         "ann: (welcome|not let in)",
         slow=True,
     ),
+    Step("let somebody try again", "ppspeech login unlock ann --store people", "ann may try again", slow=True),
+    Step("forget somebody", "ppspeech login remove ann --store people", "ann is forgotten", slow=True),
 ]
 
 FILTERS = [

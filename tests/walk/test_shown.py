@@ -48,6 +48,7 @@ NOT_RUN = {
     ".venv/bin/pre-commit install": "changes how this checkout commits",
     'uv pip install --python .venv/bin/python --torch-backend cpu --editable ".[full]"': REGISTRY
     + "builds for machines without a GPU",
+    "pip install --no-deps Resemblyzer==0.1.4": REGISTRY + "`make setup` installs it from the lock",
     'pip install "ppspeech[client]"': REGISTRY + "tests/cli/test_wheel.py installs it from the wheel",
     'pip install "ppspeech[hub]"': REGISTRY + "an extra, which tests/test_docs.py knows",
     'pip install "ppspeech[notebooks]"': REGISTRY + "an extra, which tests/test_docs.py knows",

@@ -14,17 +14,22 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio.cepstra import mel_triangles
 from ppspeech.audio.embeddings.front_end import RATE, EmbeddingConfig
+from ppspeech.audio.embeddings.ge2e import (
+    HANGOVER,
+    HIDDEN,
+    HOP,
+    LAYERS,
+    LOUDNESS_DB,
+    MEL,
+    PIECE,
+    SHORTEST,
+    SILENT_DB,
+    WINDOW,
+    starts_of,
+)
 from ppspeech.audio.embeddings.wheels import weights_of
 from ppspeech.audio.frames import Frames
 from ppspeech.errors import AudioError
-
-MEL, WINDOW, HOP = 40, 400, 160
-PIECE, STEP = 160, 77  # mel frames that are heard at a time, and from one time to the next
-COVERED = 0.75  # of a piece, so that it counts
-LOUDNESS_DB = -30.0  # what quieter speech is brought to
-SILENT_DB, HANGOVER = 35.0, 5  # frames so far below the loudest are left out, unless so near one that is not
-SHORTEST = 30  # mel frames
-HIDDEN, LAYERS = 256, 3
 
 
 class VoiceEmbedding(nn.Module):
@@ -76,7 +81,7 @@ class VoiceEmbedding(nn.Module):
         """The voices that mel frames were spoken with, `(batch, 256)`, each of length 1."""
         pieces, owners = [], []
         for number, (each, length) in enumerate(zip(frames.features, frames.lengths.tolist(), strict=True)):
-            starts = _starts(length)
+            starts = starts_of(length)
             padded = functional.pad(each[:length], (0, 0, 0, max(0, starts[-1] + PIECE - length)))
             pieces += [padded[start : start + PIECE] for start in starts]
             owners += [number] * len(starts)
@@ -118,11 +123,3 @@ class VoiceEmbedding(nn.Module):
         if len(spoken) < SHORTEST:
             raise AudioError(f"a voice needs {SHORTEST / 100:g} s of speech, got {len(spoken) / 100:g} s")
         return spoken
-
-
-def _starts(frames: int) -> list[int]:
-    """Where pieces begin: the last may lack a quarter, and the only one more."""
-    starts = list(range(0, max(1, frames - PIECE + STEP + 1), STEP))
-    if len(starts) > 1 and frames - starts[-1] < COVERED * PIECE:
-        starts.pop()
-    return starts

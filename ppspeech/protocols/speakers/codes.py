@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import hadamard
 
 from ppspeech.arrays import Reals
 from ppspeech.errors import RangeError
@@ -56,12 +55,21 @@ def least_agreeing(cosines: Reals, bits: int) -> NDArray[np.int64]:
 def _turned(vectors: Reals, bits: int) -> Reals:
     size = max(bits, 1 << (vectors.shape[1] - 1).bit_length())
     rows = 1 << (size.bit_length() // 2)
-    left, right = hadamard(rows), hadamard(size // rows)  # whose Kronecker product is H
+    left, right = _hadamard(rows), _hadamard(size // rows)  # whose Kronecker product is H
     turned: Reals = np.zeros((len(vectors), size))
     turned[:, : vectors.shape[1]] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     for signs in _signs(size):
         turned = (left @ (turned * signs).reshape(-1, rows, size // rows) @ right).reshape(-1, size)
     return turned
+
+
+@lru_cache(maxsize=8)
+def _hadamard(size: int) -> Reals:
+    """Sylvester's matrix of ±1, of a power of two; a client that has no scipy needs it too."""
+    found: Reals = np.ones((1, 1))
+    while len(found) < size:
+        found = np.block([[found, found], [found, -found]])
+    return found
 
 
 @lru_cache(maxsize=8)

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.arrays import Bytes, Reals, Residues
+from ppspeech.arrays import Bytes, Reals
 from ppspeech.channel import Channel
 from ppspeech.crypto import uniform_bytes, uniform_residues
 from ppspeech.crypto.shares import check_index
@@ -38,10 +38,10 @@ from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.speakers.codes import least_agreeing, voice_codes
+from ppspeech.protocols.speakers.decision_rows import WORDS, in_order, key_residues, row_pads
 from ppspeech.protocols.speakers.verify import say
 
 LABEL = 16
-WORDS = 3  # of what the client adds up: one that points to a row, two that open it
 BLOCK = 16
 MOST_BITS = 8192
 MANY = 2000  # models
@@ -171,13 +171,15 @@ def prove_as_client(channel: Channel, setup: PairSetup, terms: HardenedTerms, em
         masked, offset = record[: -8 * WORDS], record[-8 * WORDS :]
         asked = code ^ np.unpackbits(masked).astype(np.bool_)
         channel.send(Kind.VOICE_CODE, np.packbits(asked ^ choices[terms.claim_bits :]).tobytes())  # 4
-        pads = _pads(setup, code_keys)
+        pads = key_residues(_hash(setup, b"pads"), code_keys)
         steps = np.frombuffer(channel.receive(Kind.MASKED_INPUTS, pads.nbytes), "<u8").reshape(pads.shape)  # 5
         pads[asked] += steps[asked]
         sums = pads.sum(axis=0, dtype=np.uint64) + np.frombuffer(offset.tobytes(), "<u8")
         table = np.frombuffer(channel.receive(Kind.DECISION_TABLE, LABEL * terms.rows), np.uint8).reshape(-1, LABEL)
         row = int(sums[0]) % terms.rows
-        channel.send(Kind.DECISION, (table[row] ^ _row_pads(setup, sums[None, 1:], row)[0]).tobytes())  # 6
+        channel.send(
+            Kind.DECISION, (table[row] ^ row_pads(_hash(setup, b"rows"), sums[None, 1:], row)[0]).tobytes()
+        )  # 6
 
 
 def judge_as_server(channel: Channel, setup: PairSetup, scorer: HardenedScorer) -> bool:
@@ -185,7 +187,7 @@ def judge_as_server(channel: Channel, setup: PairSetup, scorer: HardenedScorer) 
     terms = scorer.terms
     with setup.session(channel):
         keys = setup.sender.offer_keys(channel, terms.claim_bits + terms.bits)  # 1
-        claim_keys = _in_order(keys[: terms.claim_bits], channel.receive(Kind.CLAIM, -(-terms.claim_bits // 8)))  # 2
+        claim_keys = in_order(keys[: terms.claim_bits], channel.receive(Kind.CLAIM, -(-terms.claim_bits // 8)))  # 2
         mask = uniform_residues(terms.bits, 1).astype(np.int64)
         secrets = np.concatenate([np.ones(1, np.uint64), uniform_residues(WORDS - 1)])
         masks = uniform_residues(WORDS)
@@ -195,8 +197,8 @@ def judge_as_server(channel: Channel, setup: PairSetup, scorer: HardenedScorer) 
         channel.send(
             Kind.RECORDS, (records ^ _record_pads(setup, terms, _model_keys(claim_keys, terms))).tobytes()
         )  # 3
-        code_keys = _in_order(keys[terms.claim_bits :], channel.receive(Kind.VOICE_CODE, terms.bits // 8))  # 4
-        none, one = (_pads(setup, code_keys[:, bit]) for bit in (0, 1))
+        code_keys = in_order(keys[terms.claim_bits :], channel.receive(Kind.VOICE_CODE, terms.bits // 8))  # 4
+        none, one = (key_residues(_hash(setup, b"pads"), code_keys[:, bit]) for bit in (0, 1))
         parts = (2 * mask - 1).view(np.uint64)[:, None] * secrets
         channel.send(Kind.MASKED_INPUTS, (none + parts - one).astype("<u8").tobytes())  # 5
         masks = masks + none.sum(axis=0, dtype=np.uint64)
@@ -204,15 +206,9 @@ def judge_as_server(channel: Channel, setup: PairSetup, scorer: HardenedScorer) 
         scores = ((rows - masks[0] + np.uint64(terms.bits)) % np.uint64(terms.rows)).astype(np.int64) - terms.bits
         openers = scores.view(np.uint64)[:, None] * secrets[1:] + masks[1:]
         yes, no = (np.frombuffer(uniform_bytes(LABEL), np.uint8) for _ in range(2))
-        table = _row_pads(setup, openers, 0) ^ np.where((scores >= 0)[:, None], yes, no)
+        table = row_pads(_hash(setup, b"rows"), openers, 0) ^ np.where((scores >= 0)[:, None], yes, no)
         channel.send(Kind.DECISION_TABLE, table.tobytes())
         return hmac.compare_digest(channel.receive(Kind.DECISION, LABEL), yes.tobytes())  # 6
-
-
-def _in_order(keys: Bytes, masked: bytes) -> Bytes:
-    """Pairs of keys `(count, 2, 16)` by what the client wants instead of by what it had drawn."""
-    turned = np.unpackbits(np.frombuffer(masked, np.uint8))[: len(keys)].astype(np.bool_)
-    return np.where(turned[:, None, None], keys[:, ::-1], keys)
 
 
 def _model_keys(keys: Bytes, terms: HardenedTerms) -> Bytes:
@@ -233,17 +229,6 @@ def _record_pads(setup: PairSetup, terms: HardenedTerms, keys: Bytes, first: int
     repeated = np.repeat(keys, blocks, axis=0).view(np.uint64)
     pads = _hash(setup, b"records").hash_blocks(repeated, first * blocks).view(np.uint8)
     return pads.reshape(len(keys), -1)[:, : terms.record_bytes]
-
-
-def _pads(setup: PairSetup, keys: Bytes) -> Residues:
-    """Uniform residues from keys `(count, 16)`: `(count, 3)`."""
-    blocks = _hash(setup, b"pads").hash_blocks(np.repeat(keys, 2, axis=0).view(np.uint64), 0)
-    return np.ascontiguousarray(blocks.reshape(len(keys), 4)[:, :WORDS])
-
-
-def _row_pads(setup: PairSetup, openers: Residues, first: int) -> Bytes:
-    """What hides the labels of rows from `first` on, `(rows, 16)`."""
-    return _hash(setup, b"rows").hash_blocks(np.ascontiguousarray(openers), first).view(np.uint8)
 
 
 def _hash(setup: PairSetup, use: bytes) -> BlockHash:

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.arrays import Bytes, Reals, Residues
+from ppspeech.arrays import Bytes, Reals
 from ppspeech.channel import Channel
 from ppspeech.crypto import uniform_bytes, uniform_residues
 from ppspeech.crypto.transfer import BlockHash, Code, PairSetup, Side
@@ -45,10 +45,10 @@ from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.speakers.codes import Code as Signs
 from ppspeech.protocols.speakers.codes import least_agreeing, voice_codes
+from ppspeech.protocols.speakers.decision_rows import WORDS, in_order, key_residues, row_pads
 from ppspeech.protocols.speakers.verify import say
 
 LABEL = 16
-WORDS = 3  # of what the client adds up: one that points to a row, two that open it
 TEN = 10
 FEWEST_BITS, MOST_BITS = 64, 8192
 MOST_DIGITS = 8
@@ -214,14 +214,14 @@ def log_in_as_client(
         keys = setup.receiver.choose_keys(channel, choices)  # 2
         codes = terms.codes(*answer(tuple(asked)))
         channel.send(Kind.VOICE_CODE, np.packbits(codes ^ choices).tobytes())  # 3
-        pads = _pads(setup, keys)
+        pads = key_residues(_hash(setup, b"pads"), keys)
         steps = np.frombuffer(channel.receive(Kind.MASKED_INPUTS, pads.nbytes), "<u8").reshape(pads.shape)  # 4
         pads[codes] += steps[codes]
         sums = np.add.reduceat(pads, terms.starts, axis=0)
         sent = channel.receive(Kind.DECISION_TABLE, LABEL * (terms.bits + terms.gates))
         table = np.frombuffer(sent, np.uint8).reshape(-1, LABEL)
         rows = terms.starts + (sums[:, 0] % terms.sizes.astype(np.uint64)).astype(np.int64)
-        opened = (_row_pads(setup, z[None, 1:], int(row))[0] for row, z in zip(rows, sums, strict=True))
+        opened = (row_pads(_hash(setup, b"rows"), z[None, 1:], int(row))[0] for row, z in zip(rows, sums, strict=True))
         labels = table[rows] ^ np.stack(list(opened))
         gate = int((labels[:, 0] & 1) @ (1 << np.arange(len(labels))))
         channel.send(Kind.DECISION, (table[terms.bits + gate] ^ _gate_pad(setup, terms, labels, gate)).tobytes())  # 5
@@ -243,12 +243,12 @@ def log_in_as_server(
         channel.send(Kind.CHALLENGE, bytes(digits))  # 1
         began = clock()
         keys = setup.sender.offer_keys(channel, terms.bits)  # 2
-        keys = _in_order(keys, channel.receive(Kind.VOICE_CODE, terms.bits // 8))  # 3
+        keys = in_order(keys, channel.receive(Kind.VOICE_CODE, terms.bits // 8))  # 3
         in_time = clock() - began <= seconds
         own, least = person.asked(digits)
         parts = len(terms.sizes)
         secret = np.concatenate([np.ones((parts, 1), np.uint64), uniform_residues(2 * parts).reshape(parts, 2)], axis=1)
-        none, one = (_pads(setup, keys[:, bit]) for bit in (0, 1))
+        none, one = (key_residues(_hash(setup, b"pads"), keys[:, bit]) for bit in (0, 1))
         ways = (2 * own.astype(np.int64) - 1).view(np.uint64)[:, None] * np.repeat(secret, terms.sizes, axis=0)
         channel.send(Kind.MASKED_INPUTS, (none + ways - one).astype("<u8").tobytes())  # 4
         zeros = np.add.reduceat(~own, terms.starts, dtype=np.uint64)
@@ -260,18 +260,12 @@ def log_in_as_server(
             scores = (rows - masks[part, 0] - np.uint64(1)) % np.uint64(size) + np.uint64(1)
             openers = scores[:, None] * secret[part, 1:] + masks[part, 1:]
             holds = scores >= np.uint64(least[part])
-            tables.append(_row_pads(setup, openers, start) ^ labels[part][holds.astype(np.int64)])
+            tables.append(row_pads(_hash(setup, b"rows"), openers, start) ^ labels[part][holds.astype(np.int64)])
         yes, no = (np.frombuffer(uniform_bytes(LABEL), np.uint8) for _ in range(2))
         tables.append(_gates(setup, terms, labels, yes, no))
         channel.send(Kind.DECISION_TABLE, np.concatenate(tables).tobytes())
         accepted = hmac.compare_digest(channel.receive(Kind.DECISION, LABEL), yes.tobytes())  # 5
         return accepted and in_time
-
-
-def _in_order(keys: Bytes, masked: bytes) -> Bytes:
-    """Pairs of keys `(count, 2, 16)` by what the client wants instead of by what it had drawn."""
-    turned = np.unpackbits(np.frombuffer(masked, np.uint8)).astype(np.bool_)
-    return np.where(turned[:, None, None], keys[:, ::-1], keys)
 
 
 def _drawn_labels(parts: int) -> Bytes:
@@ -297,17 +291,6 @@ def _gate_pad(setup: PairSetup, terms: LoginTerms, labels: Bytes, gate: int) -> 
     blocks = np.ascontiguousarray(labels).view(np.uint64)
     pad: Bytes = np.bitwise_xor.reduce(_hash(setup, b"gates").hash_blocks(blocks, first).view(np.uint8), axis=0)
     return pad
-
-
-def _pads(setup: PairSetup, keys: Bytes) -> Residues:
-    """Uniform residues from keys `(count, 16)`: `(count, 3)`."""
-    blocks = _hash(setup, b"pads").hash_blocks(np.repeat(keys, 2, axis=0).view(np.uint64), 0)
-    return np.ascontiguousarray(blocks.reshape(len(keys), 4)[:, :WORDS])
-
-
-def _row_pads(setup: PairSetup, openers: Residues, first: int) -> Bytes:
-    """What hides the labels of rows from `first` on, `(rows, 16)`."""
-    return _hash(setup, b"rows").hash_blocks(np.ascontiguousarray(openers), first).view(np.uint8)
 
 
 def _hash(setup: PairSetup, use: bytes) -> BlockHash:

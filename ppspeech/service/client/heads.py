@@ -18,10 +18,10 @@ from ppspeech.audio import Samples, Sound, one_channel
 from ppspeech.audio.embeddings import LiveVectors, WordVectors
 from ppspeech.errors import AudioError, ModelError, RangeError, WrongSessionError
 from ppspeech.protocols import meet_as_client
-from ppspeech.protocols.words import Questions, Watch, check_told, prepare_naming, recognize, recognize_garbled
+from ppspeech.protocols.words import Questions, Watch, check_told
 from ppspeech.service.client.connect import QUESTIONS, Client
 from ppspeech.service.client.session import Clock
-from ppspeech.service.client.words import BufferedListening, Listening, Word
+from ppspeech.service.client.words import BufferedListening, Listening, Word, named_words
 from ppspeech.service.estimate import choose_order, planned_job
 from ppspeech.service.offer import MOST_BYTES
 from ppspeech.service.requests import Ask, Request, Way
@@ -125,17 +125,7 @@ class AskHeads:
         if self._terms.outcome == "server":
             return [self._tell_server(each) for each in vectors]
         chosen = order or choose_order(job, self._orders, session.round_trip, MOST_BYTES)
-        with session.asking(Request(Ask.WORDS, chosen, len(vectors))) as record:
-            met = replace(session.met, channel=record)
-            with met.session():
-                clock = Clock()
-                if chosen == "garbled":
-                    circuits = prepare_naming(met, job)
-                    clock.is_prepared()
-                    return clock.answers(recognize_garbled(met, job, vectors, circuits), record, chosen)
-                engine = job.prepare(met)
-                clock.is_prepared()
-                return clock.answers(recognize(met, job, vectors, engine), record, chosen)
+        return named_words(session, job, vectors, chosen)
 
     def _tell_server(self, vector: Reals) -> Word:
         session = self._client.session(meet_as_client)

@@ -21,7 +21,15 @@ from ppspeech.audio import Cepstra, LiveFrames, Samples, Sound, in_usual_range, 
 from ppspeech.errors import AudioError, PpspeechError, RangeError, WrongSessionError
 from ppspeech.network import Transcript
 from ppspeech.protocols import Meeting, meet_as_client
-from ppspeech.protocols.words import Hearing, TakenModels, check_told, prepare_naming, recognize, recognize_garbled
+from ppspeech.protocols.words import (
+    Hearing,
+    KeywordJob,
+    TakenModels,
+    check_told,
+    prepare_naming,
+    recognize,
+    recognize_garbled,
+)
 from ppspeech.service.client.connect import QUESTIONS, Client
 from ppspeech.service.client.session import Answer, ClientSession, Clock
 from ppspeech.service.estimate import choose_order, estimate, planned_job
@@ -110,17 +118,7 @@ class AskWords:
         session, job = self._client.session(meet_as_client), planned_job(self._terms.shape, len(frames))
         chosen = order or choose_order(job, self._orders, session.round_trip, MOST_BYTES)
         job = planned_job(self._terms.shape, len(frames), chosen)
-        with session.asking(Request(Ask.WORDS, chosen, len(frames))) as record:
-            met = replace(session.met, channel=record)
-            with met.session():
-                clock = Clock()
-                if chosen == "garbled":
-                    circuits = prepare_naming(met, job)
-                    clock.is_prepared()
-                    return clock.answers(recognize_garbled(met, job, frames, circuits), record, chosen)
-                engine = job.prepare(met)
-                clock.is_prepared()
-                return clock.answers(recognize(met, job, frames, engine), record, chosen)
+        return named_words(session, job, frames, chosen)
 
     def _listen_live(self, session: ClientSession, met: Meeting, record: Transcript, rate: int) -> "LiveListening":
         if rate != self._terms.mfcc.sample_rate:
@@ -129,6 +127,21 @@ class AskWords:
         if self._taken is None or self._taken[0] is not session:
             self._taken = session, TakenModels(self._terms.shape)
         return LiveListening(Hearing(met, self._taken[1]), record, self._terms, clock)
+
+
+def named_words(session: ClientSession, job: KeywordJob, inputs: list[Reals], order: Way) -> list[Word]:
+    """Ask once, for as many utterances as there are inputs, of a job that is planned for them in this order."""
+    with session.asking(Request(Ask.WORDS, order, len(inputs))) as record:
+        met = replace(session.met, channel=record)
+        with met.session():
+            clock = Clock()
+            if order == "garbled":
+                circuits = prepare_naming(met, job)
+                clock.is_prepared()
+                return clock.answers(recognize_garbled(met, job, inputs, circuits), record, order)
+            engine = job.prepare(met)
+            clock.is_prepared()
+            return clock.answers(recognize(met, job, inputs, engine), record, order)
 
 
 class LiveListening:

@@ -8,6 +8,7 @@ connection with an `error` event, and no other. Wyoming has no encryption: it is
 
 import asyncio
 import json
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -135,10 +136,13 @@ class Bridge:
             if client.outcome != "client":
                 raise PpspeechError("the server alone learns the words: there is nothing to tell over Wyoming")
             self.offer = client.offer
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], asyncio.Task[None]] = {}  # of each, its talk
 
     async def run(self, is_ready: Callable[[Address], object]) -> None:
-        """Answer until cancelled; `is_ready` is told the address. Raises PpspeechError if it cannot be listened at."""
+        """Answer until cancelled; `is_ready` is told the address. Raises PpspeechError if it cannot be listened at.
+
+        Every connection, and its client, is closed when this ends.
+        """
         try:
             server = await asyncio.start_server(self._meet, self.address.host, self.address.port)
         except OSError as error:
@@ -148,15 +152,39 @@ class Bridge:
             try:
                 await server.serve_forever()
             finally:
-                for each in self._connections:
-                    each.cancel()
-                await asyncio.gather(*self._connections, return_exceptions=True)  # each closes its client
+                server.close()
+                for talk in self._connections.values():
+                    talk.cancel()
+                await asyncio.gather(*self._connections)
 
-    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, from its first byte to its last."""
-        conversation, own = Conversation(self), asyncio.current_task()
+    def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection: what is said may be cut short, and never the end of it, which closes what was opened."""
+        conversation = Conversation(self)
+        talk = asyncio.create_task(self._talk(conversation, reader, writer))
+        attended = asyncio.create_task(self._attend(conversation, talk, writer))
+        self._connections[attended] = talk
+
+    async def _attend(
+        self, conversation: "Conversation", talk: "asyncio.Task[None]", writer: asyncio.StreamWriter
+    ) -> None:
+        """Wait for a talk to end, however it does; then close its client and its connection."""
+        own = asyncio.current_task()
         assert own is not None
-        self._connections.add(own)
+        await asyncio.wait([talk])
+        try:
+            await asyncio.to_thread(conversation.close)
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+            del self._connections[own]
+        if not talk.cancelled():
+            talk.result()  # what nobody expected is told
+
+    async def _talk(
+        self, conversation: "Conversation", reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """From the first byte to the last."""
         try:
             if len(self._connections) > MOST_CONNECTIONS:
                 raise PpspeechError(f"{MOST_CONNECTIONS} are connected, and no more are answered at a time")
@@ -169,12 +197,6 @@ class Bridge:
                 await self._say(writer, self.library.Error(text=str(refused), code=type(refused).__name__))
         except OSError:
             pass  # it is gone
-        finally:
-            await asyncio.to_thread(conversation.close)
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
-            self._connections.discard(own)
 
     async def _say(self, writer: asyncio.StreamWriter, said: Any) -> None:
         await self.library.async_write_event(said.event(), writer)
@@ -190,11 +212,23 @@ class Conversation:
         self._who: Client | None = None
         self._wake: Wake | None = None
         self._words = 0
+        self._alone = threading.Lock()  # an answer that nobody waits for any longer is finished before all is closed
 
     def answer(self, name: str, told: dict[str, Any], payload: bytes) -> list[Any]:
         """What is said to an event; nothing to those that are not for us. Raises PpspeechError for one that cannot be,
         or where the server does not answer.
         """
+        with self._alone:
+            return self._answer(name, told, payload)
+
+    def close(self) -> None:
+        """It has gone."""
+        with self._alone:
+            for client in (self._client, self._who):
+                if client is not None:
+                    client.close()
+
+    def _answer(self, name: str, told: dict[str, Any], payload: bytes) -> list[Any]:
         if name == "describe":
             return [self._info()]
         if name == "ping":
@@ -209,12 +243,6 @@ class Conversation:
             self._wake = None
             return found if self._words else [self._bridge.library.NotDetected()]
         return []
-
-    def close(self) -> None:
-        """It has gone."""
-        for client in (self._client, self._who):
-            if client is not None:
-                client.close()
 
     def _begin(self) -> Wake:
         if self._client is None:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from ppspeech.service.login.accounts import Accounts
     from ppspeech.service.login.digits import kept_digits, learn_digits, space_of
     from ppspeech.service.login.ear import RATE, LoginEar, LoginSpace, digit_clips, joined, until_said
+    from ppspeech.service.login.keeper import remove_account, unlock_account
     from ppspeech.service.login.seal import Template, new_key, read_key, write_key
     from ppspeech.service.login.served import DIGIT_COSINE, LoginDeployment, ServedLogin
 
@@ -26,7 +27,9 @@ __all__ = [
     "learn_digits",
     "new_key",
     "read_key",
+    "remove_account",
     "space_of",
+    "unlock_account",
     "until_said",
     "write_key",
 ]

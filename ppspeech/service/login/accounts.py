@@ -12,6 +12,11 @@ from ppspeech.storage import SharedTable
 MOST_ACCOUNTS = 100_000  # of one store; a client that fills the disk is a client too many
 TRIES = 5
 LOCKED_SECONDS = 900.0
+ACCOUNTS = "accounts.sqlite"
+COLUMNS = (
+    "space TEXT, name TEXT, sealed BLOB NOT NULL, failed INTEGER NOT NULL, last REAL NOT NULL,"
+    " PRIMARY KEY (space, name)"
+)
 
 
 class Accounts:
@@ -34,11 +39,7 @@ class Accounts:
     ) -> None:
         if tries < 1 or not 0 < locked_seconds < math.inf:
             raise PpspeechError(f"a name has one try or more, and is locked for a time, got {tries}, {locked_seconds}")
-        columns = (
-            "space TEXT, name TEXT, sealed BLOB NOT NULL, failed INTEGER NOT NULL, last REAL NOT NULL,"
-            " PRIMARY KEY (space, name)"
-        )
-        self._table = SharedTable(path, "accounts", columns, "accounts")
+        self._table = SharedTable(path, "accounts", COLUMNS, "accounts")
         self._space, self._tries, self._seconds, self._clock = space, tries, locked_seconds, clock
 
     def enroll(self, name: str, sealed: bytes) -> bool:
@@ -62,12 +63,15 @@ class Accounts:
         return found[0][0] if found else None
 
     def begin(self, name: str) -> int:
-        """Count an attempt of whoever has the key: 0 where it may go on, or else for how many seconds it may not."""
+        """Count an attempt of whoever has the key: 0 where it may go on, or else for how many seconds it may not. Of
+        a name that was removed a moment ago nothing is counted.
+        """
         with self._table.transaction() as database:
             key = self._space, name
-            failed, last = database.execute(
-                "SELECT failed, last FROM accounts WHERE space = ? AND name = ?", key
-            ).fetchone()
+            found = database.execute("SELECT failed, last FROM accounts WHERE space = ? AND name = ?", key).fetchone()
+            if found is None:
+                return 0
+            failed, last = found
             now = self._clock()
             left = float(self._seconds - (now - last))
             if failed >= self._tries and left > 0:

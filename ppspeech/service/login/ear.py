@@ -9,23 +9,20 @@ What is compared with is how the person said the digits when enrolled, so that i
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ppspeech.arrays import Reals
 from ppspeech.audio import Samples, Sound, samples_at
-from ppspeech.audio.embeddings import EmbeddingConfig, Pooling, SpeechDetector, Stretch, WordVectors
+from ppspeech.audio.embeddings import EmbeddingConfig, LightVoice, Pooling, SpeechDetector, Stretch, WordVectors
 from ppspeech.errors import AudioError, BundleError
 from ppspeech.protocols.speakers import TEN
-
-if TYPE_CHECKING:
-    import torch
 
 RATE = 16_000
 PARTS = 2  # that the embeddings of a digit are averaged in
@@ -98,10 +95,22 @@ class LoginEar:
         self._detector = SpeechDetector()
 
     @cached_property
-    def _voice(self) -> "torch.nn.Module":
+    def _voice(self) -> Callable[[Samples], Reals]:
+        """Torch's where it is installed, or else numpy's, which says the same and is slower."""
+        if find_spec("torch") is None:
+            return LightVoice()
+        import torch
+
         from ppspeech.audio.embeddings import VoiceEmbedding
 
-        return VoiceEmbedding(VOICE)
+        network = VoiceEmbedding(VOICE)
+
+        def voice(samples: Samples) -> Reals:
+            with torch.inference_mode():
+                found: Reals = network(torch.from_numpy(samples)).double().numpy()[0]
+            return found
+
+        return voice
 
     def warm(self) -> None:
         """Load what is loaded at first use, before somebody speaks."""
@@ -109,11 +118,7 @@ class LoginEar:
 
     def voice(self, clips: Sequence[Samples]) -> Reals:
         """The direction of what one person said, `(256,)`, from samples at 16 kHz."""
-        import torch
-
-        with torch.inference_mode():
-            found = self._voice(torch.from_numpy(np.concatenate(clips)))
-        direction: Reals = self.space.voices(found.double().numpy())[0]
+        direction: Reals = self.space.voices(self._voice(np.concatenate(clips))[None])[0]
         return direction
 
     def digit(self, clip: Samples) -> Reals:

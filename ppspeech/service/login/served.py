@@ -15,7 +15,7 @@ from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import BundleError
 from ppspeech.protocols import Kind
 from ppspeech.protocols.speakers import SECONDS, TEN, LoginPerson, LoginTerms, log_in_as_server
-from ppspeech.service.login.accounts import LOCKED_SECONDS, TRIES, Accounts
+from ppspeech.service.login.accounts import ACCOUNTS, LOCKED_SECONDS, TRIES, Accounts
 from ppspeech.service.login.digits import kept_digits, space_of
 from ppspeech.service.login.ear import NUMBERS, SPEECH, VOICE, LoginSpace
 from ppspeech.service.login.seal import KEY_BYTES, Template, open_sealed, seal, sealed_bytes
@@ -101,7 +101,7 @@ class ServedLogin:
             f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
             terms=terms,
         )
-        accounts = Accounts(folder / "accounts.sqlite", usual.digest, chosen.tries, chosen.locked_seconds)
+        accounts = Accounts(folder / ACCOUNTS, usual.digest, chosen.tries, chosen.locked_seconds)
         rule = VoiceThresholds.among(voices, owners, chosen.false_accept)
         nobody = Template(np.eye(VOICE.size)[0], np.eye(TEN, NUMBERS) + np.eye(TEN, NUMBERS, -9))
         unknown = seal(os.urandom(KEY_BYTES), "", usual.digest, nobody)

@@ -2,7 +2,7 @@
 
 from ppspeech.training.own_words.background import Background, Stream
 from ppspeech.training.own_words.built_in import built_in_background
-from ppspeech.training.own_words.calibration import Calibration, alarms_in, calibrated
+from ppspeech.training.own_words.calibration import Calibration, alarms_in, calibrated, evened
 from ppspeech.training.own_words.clips import WordClips, background_at
 from ppspeech.training.own_words.examples import CHANGES, word_examples
 from ppspeech.training.own_words.learn import LearnedWords, WordPrivacy, learn_words
@@ -19,6 +19,7 @@ __all__ = [
     "background_at",
     "built_in_background",
     "calibrated",
+    "evened",
     "learn_words",
     "word_examples",
 ]

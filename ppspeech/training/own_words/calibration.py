@@ -83,6 +83,23 @@ def calibrated(margins: Sequence[Reals], hours: float, alarms_an_hour: float) ->
     return Calibration(reject, alarms_an_hour, hours, alarms_in(margins, reject), expected < ENOUGH)
 
 
+def evened(margins: Sequence[Reals], hours: float, alarms_an_hour: float) -> Reals:
+    """By how much each word must beat the background more than words do on average, `(words,)`, so that other speech is
+    taken for one as often as for another.
+
+    `margins` are those of every word, `(windows, words)`, in every recording. Each word's threshold is where it alone
+    would have its share of the alarms, by the law of its highest margins. With one threshold for all, that of the word
+    which is most like other speech would decide how often the others are missed.
+    """
+    words = margins[0].shape[1]
+    expected = alarms_an_hour * hours / words
+    own = [np.concatenate([_highest(each[:, word]) for each in margins]) for word in range(words)]
+    if words == 1 or len(own[0]) < FEWEST:
+        return np.zeros(words)
+    alone = np.array([_extrapolated(highest, expected) for highest in own])
+    return np.asarray(alone - alone.mean())
+
+
 def alarms_in(margins: Sequence[Reals], reject: float) -> int:
     """How often an alarm is raised; after each, for two seconds, none."""
     count = 0

@@ -20,8 +20,9 @@ from ppspeech.privacy.convex import ObjectivePerturbation
 from ppspeech.training.embedded import QUADRATIC, RADIUS, WIDTH, HeadName, fit_head, public_vectors
 from ppspeech.training.module import Trained
 from ppspeech.training.own_words.background import RATE, Background, digest_of
-from ppspeech.training.own_words.calibration import Calibration, calibrated
+from ppspeech.training.own_words.calibration import Calibration
 from ppspeech.training.own_words.examples import word_examples
+from ppspeech.training.own_words.thresholds import calibrate_, even_, margins_of
 from ppspeech.training.private.objective import ConvexHook, PrivateFit
 from ppspeech.training.private.observed import TUNING
 from ppspeech.training.private.record import PrivacyRecord, counts_touch
@@ -100,8 +101,11 @@ def learn_words(
 ) -> LearnedWords:
     """Learn words from clips of each.
 
+    A logistic head that listens on (`over` window) has a threshold for every word, by `even_`, which says how that was
+    chosen.
+
     Formal guarantee: with `privacy` the head is (epsilon, delta)-DP for one clip, or one speaker, of `words`, by
-    objective perturbation; scale and threshold come from the background, which is public, and from the head.
+    objective perturbation; scale and thresholds come from the background, which is public, and from the head.
 
     Args:
         words: clips of each word, by its label: sounds, or what `word_examples` made of them, `(clips, variants,
@@ -144,7 +148,9 @@ def learn_words(
     else:
         _fit(model, examples, background, front_end.pooling, public, strength)
     model.eval()
-    found = None if background is None else _calibrate(model, front_end.pooling, background, alarms_an_hour)
+    if background is not None and front_end.pooling.over == "window" and head == "logistic":
+        even_(model, front_end.pooling, background, alarms_an_hour)
+    found = None if background is None else calibrate_(model, front_end.pooling, background, alarms_an_hour)
     settings = EmbeddingHeadSettings(
         label="word",
         head=head,
@@ -223,7 +229,7 @@ def _fit(
     all_of_it = np.concatenate([stream.vectors(pooling) for stream in background.training])
     examples.with_background(public).fit(model, quadratic)
     for _ in range(ROUNDS):
-        hardest = np.argsort(-_margins(model, all_of_it))[:HARDEST]
+        hardest = np.argsort(-margins_of(model, all_of_it))[:HARDEST]
         public = np.concatenate([public, all_of_it[hardest]])
         examples.with_background(public).fit(model, quadratic)
 
@@ -272,22 +278,6 @@ def _people(
     names = sorted({name for label in labels for name in speakers[label]})
     place = {name: number for number, name in enumerate(names)}
     return {label: np.array([place[name] for name in speakers[label]], np.int64) for label in labels}
-
-
-def _calibrate(model: EmbeddingHead, pooling: Pooling, background: Background, alarms_an_hour: float) -> Calibration:
-    """Set the head's threshold by the part of the background that did not train it."""
-    margins = [_margins(model, stream.vectors(pooling)) for stream in background.calibrating]
-    found = calibrated(margins, background.hours, alarms_an_hour)
-    with torch.no_grad():
-        model.reject.fill_(found.reject)
-    return found
-
-
-@torch.no_grad()
-def _margins(model: EmbeddingHead, vectors: Reals) -> Reals:
-    """By how much the best word beats the background, `(count,)`."""
-    scores = model(torch.from_numpy(vectors).float()).double().numpy()
-    return np.asarray(scores[:, 1:].max(axis=1) - scores[:, 0])
 
 
 def _told(relation: Relation) -> tuple[DataTouch, ...]:
