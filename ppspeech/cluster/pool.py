@@ -11,12 +11,12 @@ commands that are stopped, leave no part of a file.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from ppspeech import __version__, errors
-from ppspeech.cluster.ray_cluster import ray_cluster
+from ppspeech.cluster.ray_cluster import check_reachable, ray_cluster
 from ppspeech.errors import ClusterError, PpspeechError
 from ppspeech.progress import track
 
@@ -25,6 +25,7 @@ Result = TypeVar("Result")
 
 RETRIES = 4  # of an item whose worker or node died: of a fifth, the item is to blame
 AHEAD = 4  # items a worker that wait in the cluster
+PATIENCE_SECONDS = 5.0  # without a result until the cluster is asked whether it is still there
 
 
 class Pool(Protocol):
@@ -36,18 +37,22 @@ class Pool(Protocol):
         """The place of every item with what the function says to it, as they are done, behind a progress bar.
 
         An item whose worker dies, or whose result is lost with a node, is done again. An error that the function raises
-        for people to act on ends the work and names the item.
+        ends the work; it must say itself what it is about.
         """
 
 
 @contextmanager
-def pool(ray: str | None = None, workers: int | None = None) -> Iterator[Pool]:
-    """Workers for as long as the block lasts: this process, or with `ray` a cluster's (`local`, or HOST:PORT)."""
+def pool(ray: str | None = None, workers: int | None = None, *, alone: bool = False) -> Iterator[Pool]:
+    """Workers for as long as the block lasts: this process, or with `ray` a cluster's (`local`, or HOST:PORT).
+
+    `workers` is how many a cluster of our own has, one a core by default. Each item has a core, or if it must be
+    `alone`, as what is timed must, a whole node: one of those with the most cores.
+    """
     if ray is None:
-        yield _Here()
+        yield HERE
         return
     with ray_cluster(ray, workers) as connected:
-        yield _Workers(connected)
+        yield _Workers(connected, alone)
 
 
 def in_order(
@@ -77,13 +82,20 @@ class _Here:
     def each(
         self, function: Callable[[Item], Result], items: Sequence[Item], what: str
     ) -> Iterator[tuple[int, Result]]:
-        for place, item in enumerate(track(items, what, total=len(items))):
-            yield place, _known(_done(__version__, function, item))
+        for place, item in enumerate(track(items, what, total=len(items)) if len(items) > 1 else items):
+            yield place, function(item)
+
+
+HERE: Pool = _Here()
+"""This process, as the pool that it is where nobody asked for another."""
 
 
 class _Workers:
-    def __init__(self, ray: Any) -> None:
+    def __init__(self, ray: Any, alone: bool) -> None:
         self._ray = ray
+        cores = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
+        self._cores = max([1, *cores]) if alone else 1
+        self._ahead = AHEAD * max(1, sum(cores) // self._cores)
 
     def each(
         self, function: Callable[[Item], Result], items: Sequence[Item], what: str
@@ -91,23 +103,27 @@ class _Workers:
         yield from track(self._done(function, items), what, total=len(items))
 
     def _done(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-        ray = self._ray
-        remote = ray.remote(_done).options(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD")
+        ray, lost = self._ray, self._ray.exceptions
+        options = {"num_cpus": self._cores, "max_retries": RETRIES, "scheduling_strategy": "SPREAD"}
+        remote = ray.remote(_done).options(**options)
         shared = ray.put(function)  # once, with the model or front end it may hold
-        ahead = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
         places, waiting = iter(range(len(items))), dict[Any, int]()
         try:
             while True:
-                for place, _ in zip(places, range(ahead - len(waiting)), strict=False):
+                for _, place in zip(range(self._ahead - len(waiting)), places, strict=False):
                     waiting[remote.remote(__version__, shared, items[place])] = place
                 if not waiting:
                     return
-                for done in ray.wait(list(waiting), num_returns=1)[0]:
+                found = ray.wait(list(waiting), num_returns=1, timeout=PATIENCE_SECONDS)[0]
+                if not found:
+                    check_reachable(ray)
+                for done in found:
                     place = waiting.pop(done)
                     yield place, _known(self._got(done, items[place]))
         finally:
             for promised in waiting:
-                ray.cancel(promised)
+                with suppress(lost.RayError):
+                    ray.cancel(promised)
 
     def _got(self, promised: Any, item: object) -> Any:
         lost = self._ray.exceptions
@@ -130,9 +146,7 @@ def _done(version: str, function: Callable[[Item], Result], item: Item) -> Resul
     try:
         return function(item)
     except PpspeechError as error:
-        message = str(error)
-        named = message if str(item) in message else f"{item!s:.300}: {message}"
-        return _Failed(type(error).__name__, named)
+        return _Failed(type(error).__name__, str(error))
 
 
 def _known(result: Result | _Failed) -> Result:

@@ -24,6 +24,8 @@ LOCAL = "local"
 
 STORE_BYTES = 100 * 2**20  # what a cluster of our own shares between its processes: weights and a few results
 
+REACH_SECONDS = 10.0  # for a head node to take a connection
+
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to Ray's makers
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -64,6 +66,19 @@ def ray_cluster(address: str = LOCAL, workers: int | None = None) -> Iterator[An
             yield ray
         finally:
             ray.shutdown()
+
+
+def check_reachable(ray: Any) -> None:
+    """Raises ClusterError where the cluster that we are in has gone: Ray itself waits, and then ends our process."""
+    address = str(ray.get_runtime_context().gcs_address)
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS).close()
+    except OSError as error:
+        raise ClusterError(
+            f"the Ray cluster at {address} is gone ({error}): start it, then the same command, which goes on from what "
+            "was finished"
+        ) from None
 
 
 def exposure(address: str, environment: Mapping[str, str]) -> str | None:
@@ -159,7 +174,7 @@ def _read_token_again() -> None:
 def _join(ray: Any, address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS).close()
     except OSError as error:
         raise ClusterError(f"no Ray cluster answers at {address}: {error}") from None
     try:

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.cluster.ray_cluster import ray_cluster
+from ppspeech.cluster.ray_cluster import check_reachable, ray_cluster
 from ppspeech.errors import ClusterError
 
 Factory = Callable[[], Any]
@@ -31,6 +31,8 @@ Value = NDArray[Any] | bytes
 
 TRIES = 4
 """How often one question is put to a shard that dies of it, or beside it, before it is given up."""
+
+PATIENCE_SECONDS = 5.0  # without an answer until the cluster is asked whether it is still there
 
 
 class Shards(Protocol):
@@ -120,7 +122,7 @@ class _Actors:
         gone = (errors.ActorDiedError, errors.ActorUnavailableError, errors.ObjectLostError, errors.NodeDiedError)
         for tries in range(TRIES):
             try:
-                return self._ray.get(promised)
+                return self._got(promised)
             except errors.RayTaskError as failed:
                 raise failed.cause from None
             except gone as death:
@@ -130,6 +132,11 @@ class _Actors:
             actor = self._rebuilt(place, actor)
             promised = actor.ask.remote(method, *shared)
         raise AssertionError("unreachable")
+
+    def _got(self, promised: Any) -> Any:
+        while not self._ray.wait([promised], timeout=PATIENCE_SECONDS)[0]:
+            check_reachable(self._ray)
+        return self._ray.get(promised)
 
     def _rebuilt(self, place: int, dead: Any) -> Any:
         """The actor in place of a dead one, which another thread may have built already."""
