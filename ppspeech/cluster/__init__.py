@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 from ppspeech.doors import door
 
 if TYPE_CHECKING:
-    from ppspeech.cluster.pool import HERE, Pool, in_order, pool
-    from ppspeech.cluster.ray_cluster import LOCAL, is_address, ray_cluster
-    from ppspeech.cluster.shards import Shards, shards
-    from ppspeech.cluster.sweep import spread_over, sweep
+    from ppspeech.cluster.connection import LOCAL, is_address, ray_cluster
+    from ppspeech.cluster.parts import Shards, shards
+    from ppspeech.cluster.sweeps import spread_over, sweep
+    from ppspeech.cluster.workers import HERE, Pool, Slices, in_order, pool
 
 __all__ = [
     "HERE",
     "LOCAL",
     "Pool",
     "Shards",
+    "Slices",
     "in_order",
     "is_address",
     "pool",

@@ -12,8 +12,8 @@ from ppspeech.data.corpora.folder import clips_by_speaker, cohort_at
 from ppspeech.data.corpora.synthetic import SyntheticCorpus
 from ppspeech.data.corpus import LABELS, Corpus, Utterance
 from ppspeech.data.encoding import publicly_encoded
-from ppspeech.data.features import FeatureStore
-from ppspeech.data.filtered import Filtering, read_filtering, write_filtering, write_samples
+from ppspeech.data.features import FeatureStore, write_features
+from ppspeech.data.filtered import Filtering, read_filtering, write_filtering, write_manifest, write_sample
 from ppspeech.data.layout import read_rows, whole_folder, write_rows
 from ppspeech.data.normalization import normalizing, publicly_normalized
 from ppspeech.data.overlap import check_disjoint
@@ -86,9 +86,11 @@ __all__ = [
     "table_names",
     "usable",
     "whole_folder",
+    "write_features",
     "write_filtering",
+    "write_manifest",
     "write_rows",
-    "write_samples",
+    "write_sample",
 ]
 
 if not TYPE_CHECKING:

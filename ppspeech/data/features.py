@@ -17,10 +17,10 @@ from torch import Tensor
 from ppspeech.audio import GivenFeatures, Mfcc, MfccConfig, read_audio
 from ppspeech.audio.embeddings import EmbeddingConfig, WordVectors
 from ppspeech.cluster import HERE, Pool
-from ppspeech.data.corpus import Utterance
+from ppspeech.data.corpus import LABELS, Corpus, Utterance
 from ppspeech.data.file_index import FileIndex
-from ppspeech.data.filtered import frames_given, read_given
-from ppspeech.data.layout import NUMPY_DAMAGE, no_repairs
+from ppspeech.data.filtered import Filtering, frames_given, name_of, read_given, write_filtering, write_sample
+from ppspeech.data.layout import NUMPY_DAMAGE, no_repairs, whole_folder, write_rows
 from ppspeech.errors import AudioError, CorpusError
 from ppspeech.storage import atomic_write, cache_folder, private_folder
 
@@ -31,6 +31,9 @@ AT_ONCE = 16
 
 FILLED = 4096
 """Utterances whose features are in memory at a time while a store is filled."""
+
+KEPT = (*(label for label in LABELS if label != "speaker"), "take", "subset")
+"""What is told of an utterance besides its speaker, in this order."""
 
 MEMORY = 2**28
 """Bytes of features that a lazy sequence keeps at hand: small corpora are read once, large ones stay on disk."""
@@ -148,6 +151,34 @@ def _frames_of(file: Path, mfcc: Mfcc) -> NDArray[np.float32]:
 @lru_cache(maxsize=4)
 def _front_end(config: MfccConfig | EmbeddingConfig) -> Mfcc | WordVectors:
     return WordVectors(config) if isinstance(config, EmbeddingConfig) else Mfcc(config)
+
+
+def write_features(folder: Path, corpus: Corpus, config: MfccConfig, workers: Pool = HERE) -> int:
+    """Write the features of a corpus of sound, and all of its labels, as a corpus that any recipe trains on.
+
+    They are those of the cache, where what is missing is computed by `workers` and stays: whoever is stopped and asks
+    again goes on from there, and the folder is there as a whole or not at all. Returns how many frames there are.
+    Raises CorpusError for a folder that exists, or a corpus of features.
+    """
+    if folder.exists():
+        raise CorpusError(f"{folder} exists already: choose another folder")
+    if corpus.features is not None:
+        raise CorpusError(f"corpus {corpus.name!r} holds features already, not sound")
+    store, total = FeatureStore(config), 0
+    store.fill(corpus.utterances, workers)
+    labels = [name for name in KEPT if any(getattr(utterance, name) is not None for utterance in corpus)]
+    rows = []
+    with whole_folder(folder) as unfinished:
+        (unfinished / "samples").mkdir()
+        for place, (utterance, features) in enumerate(zip(corpus, store.lazy(corpus.utterances, 0), strict=True)):
+            write_sample(unfinished, place, features)
+            told = (getattr(utterance, name) for name in labels)
+            rows.append([name_of(place), utterance.speaker, *("" if value is None else value for value in told)])
+            total += len(features)
+        write_rows(unfinished / "manifest.csv", ["path", "speaker", *labels], rows)
+        statement = {"not_covered": ["everything: features tell what was said and who said it"]}
+        write_filtering(unfinished, Filtering("frames", config.features, "speaker", config.sample_rate, statement))
+    return total
 
 
 class LazyFeatures(Sequence[Tensor]):

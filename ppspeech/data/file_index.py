@@ -17,7 +17,6 @@ from ppspeech.cluster import HERE, Pool
 from ppspeech.errors import AudioError, PpspeechError
 from ppspeech.storage import SharedTable, cache_folder, private_folder
 
-
 AT_ONCE = 64
 """Files between two entries in the index, and that a worker is given at a time."""
 
@@ -55,9 +54,7 @@ class FileIndex:
         """Samples and rate of each file, zeros where it is no sound; headers of those that have changed are read."""
         return [Header(*map(int, told.split())) for told in self.facts("header", files, _header)]
 
-    def facts(
-        self, kind: str, files: Sequence[Path], read: Callable[[Path], str], workers: Pool = HERE
-    ) -> list[str]:
+    def facts(self, kind: str, files: Sequence[Path], read: Callable[[Path], str], workers: Pool = HERE) -> list[str]:
         """A fact of some kind about each file; `read` finds it out where the file has changed since, by `workers`.
 
         What was found out is remembered every so often: whoever is stopped goes on from there.

@@ -52,9 +52,7 @@ class Fault:
     what: str
 
 
-def listen(
-    utterances: Sequence[Utterance], index: FileIndex | None = None, workers: Pool = HERE
-) -> list[Heard]:
+def listen(utterances: Sequence[Utterance], index: FileIndex | None = None, workers: Pool = HERE) -> list[Heard]:
     """Listen to every recording that has not been listened to since it was last changed."""
     index = index or FileIndex.in_cache()
     told = index.facts("sound", [utterance.path for utterance in utterances], _listen, workers)

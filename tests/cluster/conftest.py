@@ -33,7 +33,7 @@ class Nodes:
 
 @pytest.fixture(scope="session")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    from ppspeech.cluster.ray_cluster import _guarded, _imported
+    from ppspeech.cluster.connection import _guarded, _imported
 
     ray = _imported()
     with _guarded():

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.cluster.ray_cluster import check_reachable, ray_cluster
+from ppspeech.cluster.connection import check_reachable, ray_cluster
 from ppspeech.errors import ClusterError
 
 Factory = Callable[[], Any]

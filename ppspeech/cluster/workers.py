@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from ppspeech import __version__, errors
-from ppspeech.cluster.ray_cluster import check_reachable, ray_cluster
+from ppspeech.cluster.connection import check_reachable, ray_cluster
 from ppspeech.errors import ClusterError, PpspeechError
 from ppspeech.progress import track
 
@@ -61,6 +61,24 @@ def in_order(
     """What the function says to every item, in the order of the items."""
     found = dict(workers.each(function, items, what))
     return [found[place] for place in range(len(items))]
+
+
+class Slices(Sequence[Sequence[Any]]):
+    """Items a few at a time, for workers: taken from where they are when it is their turn."""
+
+    def __init__(self, items: Sequence[Any], size: int) -> None:
+        self._items, self._size = items, size
+
+    def __len__(self) -> int:
+        return -(-len(self._items) // self._size)
+
+    def __getitem__(self, number: Any) -> Any:
+        """The items of one slice."""
+        if not 0 <= number < len(self):
+            raise IndexError(number)
+        return [
+            self._items[place] for place in range(number * self._size, min(len(self._items), (number + 1) * self._size))
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Runs of an experiment that do not know each other, spread where whoever started it asked for that.
 
-    with spread_over("local"):          # a command, once
-        run_experiment()
+with spread_over("local"):          # a command, once
+    run_experiment()
 
-    errors = sweep(one_run, seeds)      # deep inside: by the workers of that cluster, else here, one after the other
+errors = sweep(one_run, seeds)      # deep inside: by the workers of that cluster, else here, one after the other
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-from ppspeech.cluster.pool import HERE, Pool, in_order, pool
+from ppspeech.cluster.workers import HERE, Pool, in_order, pool
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
