@@ -107,8 +107,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     table = load_breast_cancer()
     splits = [_split(table, seed) for seed in range(5 if quick else 20)]
     plain = Mean.of([split.error(nonprivate(split)) for split in splits])
-    points = [(name, at) for name in LEARNERS for at in EPSILONS]
-    errors = dict(zip(points, sweep(partial(_point, splits), points), strict=True))
+    pairs = [(name, at) for name in LEARNERS for at in EPSILONS]
+    errors = dict(zip(pairs, sweep(partial(_point, splits), pairs), strict=True))
     curves = {name: {at: errors[name, at] for at in EPSILONS} for name in LEARNERS}
     picture = folder / "breast_cancer.png"
     plot_curves(curves, plain, picture, "Breast cancer, large margin")

@@ -31,8 +31,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     runs = 3 if quick else 100
     splits = [Split(*_draw(2 * seed), *_draw(2 * seed + 1), CLASSES) for seed in range(runs)]
     plain = Mean.of([split.error(nonprivate(split)) for split in splits])
-    points = [(name, at) for name in LEARNERS for at in EPSILONS]
-    errors = dict(zip(points, sweep(partial(_point, splits), points), strict=True))
+    pairs = [(name, at) for name in LEARNERS for at in EPSILONS]
+    errors = dict(zip(pairs, sweep(partial(_point, splits), pairs), strict=True))
     curves = {name: {at: errors[name, at] for at in EPSILONS} for name in LEARNERS}
     picture = folder / "five_classes.png"
     plot_curves(curves, plain, picture, "Five Gaussian classes, large margin")
