@@ -41,6 +41,7 @@ NOT_RUN = {
     "python -m tests.pages": "writes pages of this checkout; tests/test_formats.py checks that it would change nothing",
     "python -m tests.vectors": "writes vectors of this checkout; tests/test_formats.py computes them again",
     "cat ann/certificate.pem bob/certificate.pem > /etc/ppspeech/clients.pem": "the walk writes that file with Python",
+    "ppspeech recognize --corpus": "tests/cli/test_recognition.py does it with a model of its own",
     "ppspeech recognize --listen": HEADS,
     "ppspeech serve my_words": HEADS,
     "ppspeech serve my_words --state --words": HEADS,
