@@ -28,6 +28,7 @@ from ppspeech.filters.attack import judge_samples
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, left_right
 from tests.cluster.conftest import Nodes
 from tests.cluster.parts import Part, always_dies, dies_once, picky, square
+from tests.service.voices import LIVE, released
 
 FACTORIES = [partial(Part, factor) for factor in (2, 3, 5)]
 VALUES = np.arange(4)
@@ -119,6 +120,18 @@ def test_filters_recognizers_and_attackers_say_the_same(
     heard = [_heard(recognizer, corpus, {}, each) for each in (HERE, workers)]
     assert heard[0] == heard[1]
     assert len(heard[0]) == len(corpus)
+
+
+@pytest.mark.slow  # every attack starts a server of its own
+def test_attacks_have_servers_of_their_own(cluster: Nodes, tmp_path: Path) -> None:
+    released(tmp_path / "live", mfcc=LIVE, seed=1)
+    chosen = ["--quick", "--json", "--only", "small_order", "--only", "key_by_probes"]
+    said = [
+        CliRunner().invoke(app, ["attack", str(tmp_path / "live"), *chosen, *ray]).output
+        for ray in ([], ["--ray", cluster.address])
+    ]
+    assert "active.attack.small_order.gained" in said[0]
+    assert said[0] == said[1]
 
 
 def test_a_shard_that_dies_changes_nothing(cluster: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """Features of a corpus by one process, and by two workers of a Ray cluster on this machine: the same files, sooner.
 
-Needs ray (the extra scale) and two cores; --quick takes fewer recordings.
+Needs ray (the extra scale) and two cores; --quick takes about 20 s.
 """
 
 import time
