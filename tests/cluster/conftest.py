@@ -27,6 +27,10 @@ class Nodes:
     def kill_second(self) -> None:
         self._cluster.remove_node(self._second, allow_graceful=False)
 
+    def replace_second(self) -> None:
+        self._second = self._add()
+        self._cluster.wait_for_nodes()
+
     @contextmanager
     def second_replaced(self) -> Iterator[None]:
         """When the block ends, by whatever, there is a second node again."""
@@ -35,8 +39,7 @@ class Nodes:
             yield
         finally:
             if self._second is before:
-                self._second = self._add()
-                self._cluster.wait_for_nodes()
+                self.replace_second()
 
 
 @pytest.fixture(scope="session")
