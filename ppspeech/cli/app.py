@@ -35,6 +35,7 @@ from ppspeech.cli.music import MUSIC_COMMANDS
 from ppspeech.cli.pack import pack
 from ppspeech.cli.party import party
 from ppspeech.cli.patches import patches
+from ppspeech.cli.ray import SpreadCommand
 from ppspeech.cli.recognize import recognize
 from ppspeech.cli.report import report
 from ppspeech.cli.reproduce import reproduce
@@ -152,13 +153,13 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "report": report,
 }
 for name, command in COMMANDS.items():
-    app.command(name)(guarded(command))
+    app.command(name, cls=SpreadCommand)(guarded(command))
 # What follows a recipe belongs to it, `--help` too.
 app.command("train", context_settings={"allow_interspersed_args": False})(guarded(train))
 
 filters = typer.Typer(help="Features that keep the task and lose the person.", no_args_is_help=True)
 for name, command in FILTER_COMMANDS.items():
-    filters.command(name)(guarded(command))
+    filters.command(name, cls=SpreadCommand)(guarded(command))
 app.add_typer(filters, name="filter")
 
 voices = typer.Typer(help="People told apart by a public network.", no_args_is_help=True)

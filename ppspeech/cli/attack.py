@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from rich.text import Text
 
 from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, door_to, is_server
 from ppspeech.cli.lists import show_list
+from ppspeech.cli.ray import Ray
 from ppspeech.errors import PpspeechError
 from ppspeech.screen import Console
 
@@ -39,12 +41,14 @@ def attack(
     insecure: Insecure = False,
     model: Model = "",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer tries.")] = False,
+    ray: Ray = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a figure.")] = False,
 ) -> None:
     """Attack a server as strangers would: hostile clients, and hostile servers of our own client, over TLS.
 
     Every attack says what it wants and measures what it got. `failed` is what one hopes for; `stated` is a leak that
-    the protocols state; exit code 1 if one has `WON`. A bundle is served by this command, on this machine.
+    the protocols state; exit code 1 if one has `WON`. A bundle is served by this command, on this machine; with --ray
+    each attack has a server of its own, beside the worker that attacks.
 
     Examples: `ppspeech attack words`, `ppspeech attack sentences`, `ppspeech attack voices --quick --json`,
     `ppspeech attack words --only chosen_key`, `ppspeech attack 127.0.0.1:7000 --pin … --bundle words`
@@ -58,7 +62,8 @@ def attack(
     if unknown := [name for name in only or () if name not in known]:
         raise PpspeechError(f"no attack called {unknown[0]!r}: known are {', '.join(known)}")
     from ppspeech.bundle import load_bundle
-    from ppspeech.evidence.attacks import Target, run_attack
+    from ppspeech.cluster import in_order, pool
+    from ppspeech.evidence.attacks import Target, attack_bundle, run_attack
     from ppspeech.figures import show_figures
 
     door = None
@@ -66,9 +71,17 @@ def attack(
         door = _own_door(target, mine, pin, ca, certificate, key, insecure)
     elif bundle is not None or pin or ca or certificate or key or insecure or mine:
         raise PpspeechError("--bundle, --mine, --pin, --ca, --certificate, --key and --insecure go with HOST:PORT")
-    path = bundle if door is not None else Path(target)
+    if door is not None and ray is not None:
+        raise PpspeechError("--ray goes with a bundle: attacks on one server, at the same time, disturb each other")
+    path, names = bundle if door is not None else Path(target), list(only or known)
     with Target(None if path is None else load_bundle(path), door, model or None, quick) as attacked:
-        outcomes = [run_attack(name, attacked) for name in only or known]
+        if ray is None:
+            outcomes = [run_attack(name, attacked) for name in names]
+        else:
+            _ = attacked.task  # refuses before anything starts
+            with pool(ray) as workers:
+                task = partial(attack_bundle, Path(target).absolute(), model or None, quick)
+                outcomes = in_order(workers, task, names, "Attacking")
         bits = _bits_a_query(attacked)
     if as_json:
         show_figures([*_figures(outcomes), *bits], as_json=True)

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ppspeech.cli.clips import Clips, sort_clips
+from ppspeech.cli.ray import Ray
 from ppspeech.errors import ModelError
 from ppspeech.screen import Console
 
@@ -95,6 +96,7 @@ def apply(
     report: Annotated[
         bool, typer.Option("--report", help="Then see what the task and attackers make of it, noise and all.")
     ] = False,
+    ray: Ray = None,
     as_json: Json = False,
 ) -> None:
     """Filter a corpus, sample by sample, into a corpus without what is private, with a statement; or sound files.
@@ -102,7 +104,8 @@ def apply(
     Recordings need no label; those that cannot be used are listed and left out, with exit code 1. Recipes train on the
     folder (`--data.corpus filtered`). Whose each sample was goes to a file beside it, for `filter attack`; keep that to
     yourself. Sound files count as one person's. Noise promises something to a person with at most --most samples;
-    labels and lengths are never covered. A filter of codes tells a random code in place of noise.
+    labels and lengths are never covered. A filter of codes tells a random code in place of noise. With --ray, workers
+    compute features, which are kept if the command is stopped, and filter.
 
     Examples: `ppspeech filter apply quiet synthetic --out filtered`,
     `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6 --most 10 --report`,
@@ -112,6 +115,7 @@ def apply(
     from dataclasses import asdict
 
     from ppspeech.bundle import load_bundle
+    from ppspeech.cluster import pool
     from ppspeech.data import load_samples
     from ppspeech.filters import NOT_COVERED, NoisyFilter, private_file, write_filtered
 
@@ -120,32 +124,42 @@ def apply(
     filterer, noise = bundle.filterer, _noise(bundle.model, epsilon, delta, bound, most, target)
     clips = [each for each in source if Path(each).is_file()]
     if clips == source and out.suffix == ".npy":
+        if ray is not None:
+            raise ModelError("--ray spreads many recordings, and this is one")
         _apply_to_clip(filterer, source, out, noise, most, as_json)
         return
     settings: Any = bundle.config.settings
-    known = Clips()
-    if clips:
-        samples, known = _samples_of(filterer, source)
-        if not known.good:
-            known.tell(as_json)
-    elif len(source) > 1:
-        raise ModelError(f"give one corpus, or sound files that exist: {', '.join(set(source) - set(clips))} is none")
-    else:
-        mfcc = None if settings.level == "table" else bundle.mfcc
-        samples = load_samples(
-            *(settings.keep, settings.hide, settings.level, source[0], _options(option), mfcc),
-            unlabeled=True,
-            skip_bad=True,
+    with pool(ray) as workers:
+        known = Clips()
+        if clips:
+            samples, known = _samples_of(filterer, source)
+            if not known.good:
+                known.tell(as_json)
+        elif len(source) > 1:
+            raise ModelError(
+                f"give one corpus, or sound files that exist: {', '.join(set(source) - set(clips))} is none"
+            )
+        else:
+            mfcc = None if settings.level == "table" else bundle.mfcc
+            samples = load_samples(
+                *(settings.keep, settings.hide, settings.level, source[0], _options(option), mfcc),
+                unlabeled=True,
+                skip_bad=True,
+                workers=workers,
+            )
+        if samples.inputs[0].shape[-1] != settings.inputs:
+            raise ModelError(
+                f"the filter takes {settings.inputs} inputs, {source[0]} has {samples.inputs[0].shape[-1]}"
+            )
+        labeled = all(samples.kept) and len(set(samples.private)) > 1
+        if report and not labeled:
+            raise ModelError(f"--report needs recordings whose {settings.keep} and {settings.hide} are known")
+        evidence = {figure.metric: figure.value for figure in bundle.metrics}
+        about = {"filter": bundle.fingerprint, "keeps": settings.keep, "hides": settings.hide, "attacks": evidence}
+        naming = NoisyFilter(bundle.model, noise).naming(people or len(set(samples.private)), most or 10)
+        guarantee = write_filtered(
+            *(out, bundle.model, samples), keep=settings.keep, noise=noise, most=most, about=about, workers=workers
         )
-    if samples.inputs[0].shape[-1] != settings.inputs:
-        raise ModelError(f"the filter takes {settings.inputs} inputs, {source[0]} has {samples.inputs[0].shape[-1]}")
-    labeled = all(samples.kept) and len(set(samples.private)) > 1
-    if report and not labeled:
-        raise ModelError(f"--report needs recordings whose {settings.keep} and {settings.hide} are known")
-    evidence = {figure.metric: figure.value for figure in bundle.metrics}
-    about = {"filter": bundle.fingerprint, "keeps": settings.keep, "hides": settings.hide, "attacks": evidence}
-    naming = NoisyFilter(bundle.model, noise).naming(people or len(set(samples.private)), most or 10)
-    guarantee = write_filtered(out, bundle.model, samples, keep=settings.keep, noise=noise, most=most, about=about)
     released = len(list((out / "samples").iterdir()))
     if as_json:
         counts = {"samples": released, "left_out": samples.left_out + len(known.bad), "most": most}
@@ -160,7 +174,7 @@ def apply(
             console.print(f"not covered: {'; '.join(NOT_COVERED).format(label=settings.keep)}")
         console.print(f"whose they were: {private_file(out)}; keep it to yourself")
     if report:
-        attack(out, filter=filter, as_json=as_json)
+        attack(out, filter=filter, ray=ray, as_json=as_json)
     elif labeled and not as_json:
         console.print(f"what is left to attackers{' after the noise' if noise else ''}: ppspeech filter attack {out}")
     known.tell(as_json)
@@ -185,6 +199,7 @@ def attack(
     share: Annotated[float, typer.Option(help="Of each person's recordings, to score on.")] = 0.5,
     seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="Save who is named from how many clips here (.png).")] = None,
+    ray: Ray = None,
     as_json: Json = False,
 ) -> None:
     """Train attackers on half of the filtered features and see how often they name the person in the other half.
@@ -198,6 +213,7 @@ def attack(
     `ppspeech filter attack filtered --attacker plda --clips 1 --clips 10 --json`,
     `ppspeech filter attack changed_voices --attacker voice_tuned`, `ppspeech filter attack audiomnist`
     """
+    from ppspeech.cluster import pool
     from ppspeech.data import corpus_names
     from ppspeech.figures import show_figures
     from ppspeech.filters import read_filtered
@@ -211,10 +227,11 @@ def attack(
         if private is not None or filter is not None:
             raise ModelError(f"{folder} is sound: whose it is stands in its manifest, and its filter is not undone")
     known = _known(filter, public)
-    found = judge_samples(
-        *(samples, samples.hold_out(share, seed), attacker or None),
-        known=known, clips=clips or CLIPS, minutes=minutes, seed=seed,
-    )  # fmt: skip
+    with pool(ray) as workers:
+        found = judge_samples(
+            *(samples, samples.hold_out(share, seed), attacker or None),
+            known=known, clips=clips or CLIPS, minutes=minutes, seed=seed, workers=workers,
+        )  # fmt: skip
     report, task = found.attacks, found.task
     if plot is not None:
         plot_clips(report, folder.name, plot)

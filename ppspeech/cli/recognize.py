@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,11 +23,14 @@ from ppspeech.cli.door import (
     door_to,
     is_server,
 )
+from ppspeech.cli.ray import Ray
+from ppspeech.cluster import Slices, pool
 from ppspeech.errors import ModelError
 from ppspeech.screen import Console
 
 if TYPE_CHECKING:
-    from ppspeech.bundle import EmbeddedRecognizer, Recognizer
+    from ppspeech.bundle import EmbeddedRecognizer, Recognized, Recognizer
+    from ppspeech.cluster import Pool
     from ppspeech.data import Corpus
     from ppspeech.service import Answer, Client
 
@@ -38,6 +42,10 @@ def recognize(
     clips: Annotated[list[Path] | None, typer.Argument(help="Sound files, a word each.")] = None,
     corpus: Annotated[str, typer.Option(help="Instead of clips: a corpus or folder with known words.")] = "",
     confusion: Annotated[Path | None, typer.Option(help="With --corpus: save the confusion matrix (.png).")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="With --corpus: save what was heard in each recording (.csv).")
+    ] = None,
+    ray: Ray = None,
     reject: Annotated[
         bool, typer.Option("--reject", help='Let a garbage model say "none of them", as `serve --words reject=true`.')
     ] = False,
@@ -69,7 +77,8 @@ def recognize(
     In the clear, the confidence is the probability of the word among all words and a model of any speech.
 
     Examples: `ppspeech recognize words yes.wav --reject`, `ppspeech recognize word.ckpt --corpus fsdd --confusion
-    fsdd.png`, `ppspeech recognize 127.0.0.1:7000 yes.wav no.wav --pin …`
+    fsdd.png`, `ppspeech recognize words --corpus fsdd --out heard.csv --ray`,
+    `ppspeech recognize 127.0.0.1:7000 yes.wav no.wav --pin …`
     """
     given = list(clips or ())
     if server:
@@ -83,15 +92,18 @@ def recognize(
             )
         if bool(given) == bool(corpus):
             raise ModelError("give either sound files or --corpus NAME")
+        if not corpus and (out is not None or confusion is not None or ray is not None):
+            raise ModelError("--out, --confusion and --ray go with --corpus NAME")
         loaded = _load(Path(source))
         if corpus:
-            _measure(loaded, corpus, confusion, as_json, {"reject": reject, "garbage": garbage})
+            with pool(ray) as workers:
+                _measure(loaded, corpus, confusion, out, as_json, {"reject": reject, "garbage": garbage}, workers)
         else:
             _show_plain(loaded, given, as_json, {"reject": reject, "garbage": garbage})
         return
     if reject or garbage:
         raise ModelError("whether words are rejected is the server's choice: `ppspeech serve --words reject=true`")
-    if corpus or confusion or bool(given) == mic:
+    if corpus or confusion or out or ray or bool(given) == mic:
         raise ModelError("for a server, give either sound files or --mic")
     if mic:
         from ppspeech.audio import find_recorder
@@ -206,36 +218,39 @@ def _show_rows(rows: Sequence[dict[str, Any]], headings: Sequence[str], as_json:
 
 
 def _measure(
-    model: "Recognizer | EmbeddedRecognizer", corpus: str, confusion: Path | None, as_json: bool, how: dict[str, Any]
+    model: "Recognizer | EmbeddedRecognizer",
+    corpus: str,
+    confusion: Path | None,
+    out: Path | None,
+    as_json: bool,
+    how: dict[str, Any],
+    workers: "Pool",
 ) -> None:
     """Accuracy on the words that the model knows; with rejection, also how many of the others it takes for a word."""
     import torch
 
-    from ppspeech.bundle import Recognizer
-    from ppspeech.data import FeatureStore, load_corpus, usable
+    from ppspeech.data import load_corpus, usable
     from ppspeech.figures import Figure, show_figures
     from ppspeech.training import Confusion
 
     if confusion is not None and confusion.suffix not in {".png", ".pdf", ".svg"}:
         raise ModelError(f"a picture is saved as .png, .pdf or .svg, got {confusion}")
+    if out is not None and out.suffix != ".csv":
+        raise ModelError(f"what was heard is saved as .csv, got {out}")
     whole = load_corpus(corpus)
-    everyone = usable(whole, model.front_end, skip_bad=True)
+    everyone = usable(whole, model.front_end, skip_bad=True, workers=workers)
     known = everyone.select(lambda u: u.word in model.names)
     unknown = set(everyone.words) - set(model.names)
     if unknown and not as_json and not how["reject"]:
         Console(stderr=True).print(f"left out: words the model does not know ({', '.join(sorted(unknown))})")
-
-    def heard(part: "Corpus") -> list[str | None]:
-        if not isinstance(model, Recognizer):
-            return [each.value for each in model.recognize_all([u.path for u in part], **how)]
-        features = FeatureStore(model.mfcc).load(part.utterances)
-        return [each.value for at in range(0, len(part), 64) for each in model.decide(features[at : at + 64], **how)]
-
-    counts, words = Confusion(model.names), heard(known)
+    answers = _heard(model, known, how, workers)
+    counts, words = Confusion(model.names), [each.value for each in answers]
     taken = [(str(u.word), word) for u, word in zip(known, words, strict=True) if word is not None]
     counts.add(*(torch.tensor([model.names.index(pair[side]) for pair in taken], dtype=torch.long) for side in (0, 1)))
     if confusion is not None:
         counts.plot(confusion)
+    if out is not None:
+        _write_heard(out, known, answers)
     note = f"{len(known):,} utterances of {known.name}"
     right = sum(u.word == word for u, word in zip(known, words, strict=True)) / len(known)
     figures = [Figure("recognize.accuracy", right, note=note)]
@@ -243,9 +258,48 @@ def _measure(
         figures.append(Figure("recognize.rejected", 1 - len(taken) / len(known), note=note))
     if how["reject"] and unknown:
         others = everyone.select(lambda u: u.word in unknown)
-        accepted = sum(word is not None for word in heard(others)) / len(others)
+        accepted = sum(each.value is not None for each in _heard(model, others, how, workers)) / len(others)
         note = f"{len(others):,} utterances of {len(unknown)} words the model does not know"
         figures.append(Figure("recognize.unknown_accepted", accepted, note=note))
     show_figures(figures, as_json=as_json)
     if len(everyone) < len(whole):
         raise typer.Exit(1)
+
+
+AT_ONCE = 64  # utterances in a batch, and that a worker is given at a time
+
+
+def _heard(
+    model: "Recognizer | EmbeddedRecognizer", part: "Corpus", how: dict[str, Any], workers: "Pool"
+) -> "list[Recognized]":
+    """What the model hears in every recording, by `workers`."""
+    from ppspeech.bundle import Recognizer
+    from ppspeech.cluster import in_order
+    from ppspeech.data import FeatureStore
+
+    if isinstance(model, Recognizer):
+        FeatureStore(model.mfcc).fill(part.utterances, workers)
+        clips: Sequence[Any] = FeatureStore(model.mfcc).lazy(part.utterances)
+    else:
+        clips = [u.path.absolute() for u in part]
+    batches = Slices(clips, AT_ONCE)
+    return [each for some in in_order(workers, partial(_decided, model, how), batches, "Recognizing") for each in some]
+
+
+def _decided(model: "Recognizer | EmbeddedRecognizer", how: dict[str, Any], batch: Sequence[Any]) -> "list[Recognized]":
+    """Of one batch, by whichever process."""
+    from ppspeech.bundle import Recognizer
+
+    return model.decide(batch, **how) if isinstance(model, Recognizer) else model.recognize_all(batch, **how)
+
+
+def _write_heard(path: Path, part: "Corpus", answers: "Sequence[Recognized]") -> None:
+    from ppspeech.data import write_rows
+    from ppspeech.storage import atomic_write
+
+    rows = [
+        (u.path, u.word, heard.value or "", f"{heard.confidence:.3f}", f"{heard.margin:.2f}")
+        for u, heard in zip(part, answers, strict=True)
+    ]
+    with atomic_write(path) as temporary:
+        write_rows(temporary, ("path", "word", "heard", "confidence", "margin"), rows)

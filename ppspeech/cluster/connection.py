@@ -13,8 +13,9 @@ import socket
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 from ppspeech.errors import ClusterError, MissingPackageError, OpenClusterWarning
@@ -104,15 +105,21 @@ def _imported() -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             import ray
+            from ray._private import worker
     except ModuleNotFoundError as missing:
         raise MissingPackageError("--ray", missing.name, "pip install 'ppspeech[scale]'") from None
+    worker.print_to_stdstream = _unsaid  # standard output is for answers; what died is done again, or raised
     return ray
+
+
+def _unsaid(*_: object, **__: object) -> None:
+    """What Ray would print of workers that died."""
 
 
 @contextmanager
 def _own(ray: Any, workers: int | None) -> Iterator[None]:
     """A cluster on loopback, behind a token, in a closed folder; none of it outlives the block."""
-    folder = tempfile.mkdtemp(prefix="ppspeech-")  # closed to others; sockets need a short path
+    folder = Path(tempfile.mkdtemp(prefix="ppspeech-"))  # closed to others; Ray opens its own, inside, to everybody
     try:
         with _guarded():
             try:
@@ -124,7 +131,7 @@ def _own(ray: Any, workers: int | None) -> Iterator[None]:
                     log_to_driver=False,
                     logging_level="error",
                     _node_ip_address="127.0.0.1",
-                    _temp_dir=folder,
+                    _temp_dir=str(folder / "r"),  # sockets need a short path
                 )
                 yield
             finally:
@@ -135,23 +142,29 @@ def _own(ray: Any, workers: int | None) -> Iterator[None]:
 
 @contextmanager
 def _guarded() -> Iterator[None]:
-    """What a cluster that is started inside is told: to ask for a token of its own, and to listen on loopback.
+    """What a cluster that is started inside is told: to ask for a token of its own, and to listen on loopback."""
+    try:
+        with _on_loopback(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32)):
+            _read_token_again()
+            yield
+    finally:
+        _read_token_again()
 
-    Ray takes 127.0.0.1 for the machine's address on the network, and listens there, but on systems where it knows no
-    clusters: it is told that this is one. What it read when it was imported, it reads again.
+
+@contextmanager
+def _on_loopback(**told: str) -> Iterator[None]:
+    """Inside, 127.0.0.1 is 127.0.0.1.
+
+    Ray takes it for the machine's address on the network, and listens there, but on systems where it knows no clusters:
+    it is told that this is one, in the environment of what it starts, and in what it read when it was imported.
     """
     from ray._private import ray_constants
 
-    told = {
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN": secrets.token_hex(32),
-        ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR: "0",
-    }
+    told = {**told, ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR: "0"}
     before = {name: os.environ.get(name) for name in told}
     everywhere = ray_constants.ENABLE_RAY_CLUSTER
     os.environ.update(told)
     ray_constants.ENABLE_RAY_CLUSTER = False
-    _read_token_again()
     try:
         yield
     finally:
@@ -161,7 +174,6 @@ def _guarded() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-        _read_token_again()
 
 
 def _read_token_again() -> None:
@@ -171,17 +183,30 @@ def _read_token_again() -> None:
     AuthenticationTokenLoader.instance().reset_cache()
 
 
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""What a connection to a head node begins with: HTTP/2's preface, and settings, which it answers with its own."""
+
+
 def _join(ray: Any, address: str) -> None:
     host, _, port = address.rpartition(":")
+    host = host.strip("[]")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS).close()
+        with socket.create_connection((host, int(port)), timeout=REACH_SECONDS) as line:
+            if os.environ.get("RAY_USE_TLS", "0") in {"", "0"}:
+                line.sendall(PREFACE)
+                if line.recv(9, socket.MSG_WAITALL)[3:4] != b"\x04":
+                    raise OSError("something else answers there")  # Ray would try for minutes
     except OSError as error:
         raise ClusterError(f"no Ray cluster answers at {address}: {error}") from None
     try:
-        ray.init(address, log_to_driver=False, logging_level="error")
+        with _on_loopback() if _is_loopback(host) else nullcontext():
+            ray.init(address, log_to_driver=False, logging_level="error")
     except (ray.exceptions.RayError, RuntimeError, ConnectionError, ValueError) as error:
         ray.shutdown()
-        raise ClusterError(f"no Ray cluster takes us at {address}: {error!s:.300}") from None
+        raise ClusterError(
+            f"no Ray cluster takes us at {address}: {error!s:.300}; it may ask for another token than ours "
+            "(RAY_AUTH_MODE, RAY_AUTH_TOKEN, ~/.ray/auth_token), or be of another version"
+        ) from None
 
 
 def _is_loopback(host: str) -> bool:

@@ -90,10 +90,10 @@ class _Failed:
 
     def error(self) -> PpspeechError:
         kind = getattr(errors, self.kind, PpspeechError)
-        takes_a_message = (
-            isinstance(kind, type) and issubclass(kind, PpspeechError) and kind.__init__ is PpspeechError.__init__
-        )
-        return kind(self.message) if takes_a_message else PpspeechError(self.message)
+        ours = [each for each in kind.__mro__ if each.__module__ == errors.__name__]
+        takes_a_message = not any("__init__" in vars(each) for each in ours)
+        error: PpspeechError = kind(self.message) if takes_a_message else PpspeechError(self.message)
+        return error
 
 
 class _Here:

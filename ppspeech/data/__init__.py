@@ -14,8 +14,8 @@ from ppspeech.data.corpora.packing import write_packed, write_rows_packed
 from ppspeech.data.corpora.synthetic import SyntheticCorpus
 from ppspeech.data.corpus import LABELS, Corpus, Utterance
 from ppspeech.data.encoding import publicly_encoded
-from ppspeech.data.features import FeatureStore
-from ppspeech.data.filtered import Filtering, read_filtering, write_filtering, write_samples
+from ppspeech.data.features import FeatureStore, write_features
+from ppspeech.data.filtered import Filtering, read_filtering, write_filtering, write_manifest, write_sample
 from ppspeech.data.layout import read_rows, whole_folder, write_rows
 from ppspeech.data.normalization import normalizing, publicly_normalized
 from ppspeech.data.overlap import check_disjoint
@@ -90,11 +90,13 @@ __all__ = [
     "table_names",
     "usable",
     "whole_folder",
+    "write_features",
     "write_filtering",
+    "write_manifest",
     "write_packed",
     "write_rows",
     "write_rows_packed",
-    "write_samples",
+    "write_sample",
 ]
 
 if not TYPE_CHECKING:

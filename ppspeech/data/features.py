@@ -5,7 +5,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from functools import cached_property
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import overload
 
@@ -14,17 +14,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ppspeech.audio import GivenFeatures, Mfcc, MfccConfig
+from ppspeech.audio import GivenFeatures, Mfcc, MfccConfig, read_audio
 from ppspeech.audio.embeddings import EmbeddingConfig, WordVectors
-from ppspeech.data.corpus import Utterance
+from ppspeech.cluster import HERE, Pool
+from ppspeech.data.corpus import LABELS, Corpus, Utterance
 from ppspeech.data.file_index import FileIndex
-from ppspeech.data.filtered import frames_given, read_given
-from ppspeech.data.layout import NUMPY_DAMAGE, no_repairs
+from ppspeech.data.filtered import Filtering, frames_given, name_of, read_given, write_filtering, write_sample
+from ppspeech.data.layout import NUMPY_DAMAGE, no_repairs, whole_folder, write_rows
 from ppspeech.errors import AudioError, CorpusError
-from ppspeech.progress import track
 from ppspeech.storage import atomic_write, cache_folder, private_folder
 
-FORMAT = 2  # raise when the meaning of a cached array changes
+FORMAT = 3  # raise when the meaning of a cached array changes
+
+AT_ONCE = 16
+"""Utterances that a worker is given at a time: few enough to lose little with it."""
+
+FILLED = 4096
+"""Utterances whose features are in memory at a time while a store is filled."""
+
+KEPT = (*(label for label in LABELS if label != "speaker"), "take", "subset")
+"""What is told of an utterance besides its speaker, in this order."""
 
 MEMORY = 2**28
 """Bytes of features that a lazy sequence keeps at hand: small corpora are read once, large ones stay on disk."""
@@ -47,16 +56,6 @@ class FeatureStore:
         self.index = FileIndex(self.folder / "files.sqlite") if folder else FileIndex.in_cache()
         self._prefix = json.dumps([FORMAT, asdict(config)], sort_keys=True).encode()
 
-    @cached_property
-    def _mfcc(self) -> Mfcc:
-        assert isinstance(self.config, MfccConfig)
-        return Mfcc(self.config)
-
-    @cached_property
-    def _vectors(self) -> WordVectors:
-        assert isinstance(self.config, EmbeddingConfig)
-        return WordVectors(self.config)
-
     def path(self, utterance: Utterance) -> Path:
         """Where the utterance's features are, or will be."""
         return self._paths([utterance])[0]
@@ -69,24 +68,31 @@ class FeatureStore:
         """The features of many utterances as a sequence that reads, or computes, what is taken from it."""
         return LazyFeatures(self, utterances, memory)
 
-    def load(self, utterances: Sequence[Utterance], batch_size: int = 64) -> list[Tensor]:
-        """The features of many utterances, each `(frames, features)`, in order; errors name the file."""
+    def load(self, utterances: Sequence[Utterance], workers: Pool = HERE) -> list[Tensor]:
+        """The features of many utterances, each `(frames, features)`, in order; errors name the file.
+
+        What is missing is computed by `workers`, each utterance by itself: what else is in a batch changes how numbers
+        are rounded, and so a file's features depend on that file and the front end alone, to the last bit.
+        """
         if isinstance(self.config, GivenFeatures):
             return [read_given(u.path, self.config.given) for u in utterances]
         private_folder(self.folder)
-        paths = self._paths(utterances)
+        paths = self._paths(utterances, workers)
         found = [self._read(path) for path in paths]
-        missing = [i for i, features in enumerate(found) if features is None]
-        # Files of similar size have similar lengths: sorting them keeps the padding of a batch small.
-        missing.sort(key=lambda i: utterances[i].path.stat().st_size)
-        batches = [missing[i : i + batch_size] for i in range(0, len(missing), batch_size)]
-        for batch in track(batches, "Computing features") if len(batches) > 1 else batches:
-            computed = self._compute([utterances[i] for i in batch])
-            for index, features in zip(batch, computed, strict=True):
-                with atomic_write(paths[index], durable=False, private=True) as temporary:
-                    np.save(temporary, features.numpy(), allow_pickle=False)
-                found[index] = features
+        missing = [place for place, features in enumerate(found) if features is None]
+        parts = [missing[at : at + AT_ONCE] for at in range(0, len(missing), AT_ONCE)]
+        files = [[utterances[place].path.absolute() for place in part] for part in parts]
+        for number, computed in workers.each(partial(computed_alone, self.config), files, "Computing features"):
+            for place, array in zip(parts[number], computed, strict=True):
+                with atomic_write(paths[place], durable=False, private=True) as temporary:
+                    np.save(temporary, array, allow_pickle=False)
+                found[place] = torch.from_numpy(np.array(array))
         return [features for features in found if features is not None]
+
+    def fill(self, utterances: Sequence[Utterance], workers: Pool = HERE) -> None:
+        """See to it that the features of many utterances are kept; whoever is stopped goes on from there."""
+        for at in range(0, len(utterances), FILLED):
+            self.load(utterances[at : at + FILLED], workers)
 
     def expected_frames(self, utterances: Sequence[Utterance]) -> list[int]:
         """Frames of each utterance by its header alone; voice activity may leave fewer."""
@@ -101,30 +107,12 @@ class FeatureStore:
         rate = self.config.sample_rate
         return [self.config.frame_count(-(-header.samples * rate // header.sample_rate)) for header in headers]
 
-    def _paths(self, utterances: Sequence[Utterance]) -> list[Path]:
+    def _paths(self, utterances: Sequence[Utterance], workers: Pool = HERE) -> list[Path]:
         keys = [
             hashlib.sha256(self._prefix + digest).hexdigest()
-            for digest in self.index.digests([u.path for u in utterances])
+            for digest in self.index.digests([u.path for u in utterances], workers)
         ]
         return [self.folder / key[:2] / f"{key[2:]}.npy" for key in keys]
-
-    def _compute(self, utterances: list[Utterance]) -> Iterator[Tensor]:
-        if isinstance(self.config, EmbeddingConfig):
-            yield from (torch.from_numpy(self._vectors.of(u.path)[None]).float() for u in utterances)
-            return
-        clips = [u.waveform(self.config.sample_rate) for u in utterances]
-        try:
-            with torch.no_grad():
-                frames = self._mfcc.of_clips(clips)
-        except AudioError:
-            for utterance, clip in zip(utterances, clips, strict=True):  # say which file cannot be used
-                try:
-                    self._mfcc(clip)
-                except AudioError as error:
-                    raise AudioError(f"{utterance.path}: {error}") from None
-            raise
-        for features, length in zip(frames.features, frames.lengths.tolist(), strict=True):
-            yield features[:length].clone()
 
     def _read(self, path: Path) -> Tensor | None:
         try:
@@ -135,6 +123,62 @@ class FeatureStore:
         if array.ndim != 2 or array.shape[1] != self.config.features or array.dtype != np.float32:
             raise CorpusError(f"{path} does not hold features of this config: delete it")
         return torch.from_numpy(array)
+
+
+def computed_alone(config: MfccConfig | EmbeddingConfig, files: Sequence[Path]) -> list[NDArray[np.float32]]:
+    """Features of sound files, each `(frames, features)`. Raises AudioError that names the file."""
+    front_end = _front_end(config)
+    if isinstance(front_end, WordVectors):
+        return [front_end.of(file)[None].astype(np.float32) for file in files]
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)  # one clip is too little work for several
+    try:
+        with torch.no_grad():
+            return [_frames_of(file, front_end) for file in files]
+    finally:
+        torch.set_num_threads(before)
+
+
+def _frames_of(file: Path, mfcc: Mfcc) -> NDArray[np.float32]:
+    waveform = read_audio(file, mfcc.config.sample_rate)
+    try:
+        frames = mfcc(waveform)
+    except AudioError as error:
+        raise AudioError(f"{file}: {error}") from None
+    return np.array(frames.features[0, : int(frames.lengths[0])].numpy())
+
+
+@lru_cache(maxsize=4)
+def _front_end(config: MfccConfig | EmbeddingConfig) -> Mfcc | WordVectors:
+    return WordVectors(config) if isinstance(config, EmbeddingConfig) else Mfcc(config)
+
+
+def write_features(folder: Path, corpus: Corpus, config: MfccConfig, workers: Pool = HERE) -> int:
+    """Write the features of a corpus of sound, and all of its labels, as a corpus that any recipe trains on.
+
+    They are those of the cache, where what is missing is computed by `workers` and stays: whoever is stopped and asks
+    again goes on from there, and the folder is there as a whole or not at all. Returns how many frames there are.
+    Raises CorpusError for a folder that exists, or a corpus of features.
+    """
+    if folder.exists():
+        raise CorpusError(f"{folder} exists already: choose another folder")
+    if corpus.features is not None:
+        raise CorpusError(f"corpus {corpus.name!r} holds features already, not sound")
+    store, total = FeatureStore(config), 0
+    store.fill(corpus.utterances, workers)
+    labels = [name for name in KEPT if any(getattr(utterance, name) is not None for utterance in corpus)]
+    rows = []
+    with whole_folder(folder) as unfinished:
+        (unfinished / "samples").mkdir()
+        for place, (utterance, features) in enumerate(zip(corpus, store.lazy(corpus.utterances, 0), strict=True)):
+            write_sample(unfinished, place, features)
+            told = (getattr(utterance, name) for name in labels)
+            rows.append([name_of(place), utterance.speaker, *("" if value is None else value for value in told)])
+            total += len(features)
+        write_rows(unfinished / "manifest.csv", ["path", "speaker", *labels], rows)
+        statement = {"not_covered": ["everything: features tell what was said and who said it"]}
+        write_filtering(unfinished, Filtering("frames", config.features, "speaker", config.sample_rate, statement))
+    return total
 
 
 class LazyFeatures(Sequence[Tensor]):

@@ -9,7 +9,7 @@ sample, and a split by speaker one by sample.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -51,16 +51,24 @@ class Filtering:
             raise CorpusError(f"the statement must be an object, got {self.statement!r:.80}")
 
 
-def write_samples(folder: Path, samples: Iterable[tuple[Tensor, str]], label: str) -> None:
-    """Write features `(frames, d)` with the `label` that was kept, and the manifest, in the order given."""
-    (folder / "samples").mkdir()
-    rows = []
-    for place, (features, kept) in enumerate(samples):
-        path = f"samples/{place:06d}.npy"
-        np.save(folder / path, features.numpy(force=True).astype(np.float32), allow_pickle=False)
-        rows.append([path, kept] if label == "speaker" else [path, f"unknown-{place:06d}", kept])
+def write_sample(folder: Path, place: int, features: Tensor) -> None:
+    """Write the features `(frames, d)` at one place; `folder/samples` is there."""
+    np.save(folder / name_of(place), features.numpy(force=True).astype(np.float32), allow_pickle=False)
+
+
+def write_manifest(folder: Path, kept: Sequence[str], label: str) -> None:
+    """Write the manifest of samples with the `label` that was kept of each, in the order of their places."""
+    rows = [
+        [name_of(place), each] if label == "speaker" else [name_of(place), f"unknown-{place:06d}", each]
+        for place, each in enumerate(kept)
+    ]
     header = ["path", "speaker"] if label == "speaker" else ["path", "speaker", label]
     write_rows(folder / "manifest.csv", header, rows)
+
+
+def name_of(place: int) -> str:
+    """Where in the folder a sample is."""
+    return f"samples/{place:06d}.npy"
 
 
 def write_filtering(folder: Path, filtering: Filtering) -> None:

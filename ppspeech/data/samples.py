@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import Frames, GivenFeatures, MfccConfig, utterance_statistics
+from ppspeech.cluster import HERE, Pool
 from ppspeech.data.batches import numbered
 from ppspeech.data.corpora.synthetic import DIGITS, SyntheticCorpus
 from ppspeech.data.corpus import LABELS, Corpus
@@ -77,11 +78,12 @@ def load_samples(
     *,
     unlabeled: bool = False,
     skip_bad: bool = False,
+    workers: Pool = HERE,
 ) -> Samples:
     """Load a corpus or table with two of its labels; utterances that lack one of them are left out, unless `unlabeled`
     ones may stay: then nothing is kept of them, and they count as one person's. The front end is None for a table.
-    Raises CorpusError if there is no such label, the corpus holds no sound, or recordings that cannot be used, which
-    `skip_bad` leaves out with a warning.
+    Features that are not in the cache are computed by `workers`. Raises CorpusError if there is no such label, the
+    corpus holds no sound, or recordings that cannot be used, which `skip_bad` leaves out with a warning.
     """
     if level == "table":
         return _of_table(keep, hide, source, options)
@@ -97,7 +99,9 @@ def load_samples(
             f"corpus {corpus.name!r} is filtered already: filters are learned from, and applied to, sound"
         )
     whole = len(corpus)
-    corpus = usable(corpus, mfcc, skip_bad=skip_bad)
+    corpus = usable(corpus, mfcc, skip_bad=skip_bad, workers=workers)
+    if workers is not HERE:
+        FeatureStore(mfcc).fill(corpus.utterances, workers)
     clips: Sequence[Tensor] = FeatureStore(mfcc).lazy(corpus.utterances)
     if level == "utterance":
         clips = [inputs_of(clip, level) for clip in clips]

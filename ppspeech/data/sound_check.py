@@ -12,15 +12,14 @@ from typing import Literal
 
 from ppspeech.audio import MfccConfig, read_with_rate
 from ppspeech.audio.embeddings import EmbeddingConfig
+from ppspeech.cluster import HERE, Pool
 from ppspeech.data.corpus import Corpus, Utterance
 from ppspeech.data.file_index import FileIndex
 from ppspeech.data.layout import first_few
 from ppspeech.errors import AudioError, CorpusError, SpeechWarning
-from ppspeech.progress import track
 
 CLIPPED = 0.01  # the share of samples at full scale from which a recording counts as clipped
 ODD_LENGTH = 10  # how many times longer, or shorter, than the median a recording may be without a word
-AT_ONCE = 256  # files between two entries in the index
 
 Kind = Literal["unusable", "narrow", "shared", "doubtful"]
 """`unusable` has no features; `narrow` lacks what the front end listens to; `shared` is one sound under two names;
@@ -53,12 +52,10 @@ class Fault:
     what: str
 
 
-def listen(utterances: Sequence[Utterance], index: FileIndex | None = None) -> list[Heard]:
+def listen(utterances: Sequence[Utterance], index: FileIndex | None = None, workers: Pool = HERE) -> list[Heard]:
     """Listen to every recording that has not been listened to since it was last changed."""
     index = index or FileIndex.in_cache()
-    paths = [utterance.path for utterance in utterances]
-    pieces = [paths[start : start + AT_ONCE] for start in range(0, len(paths), AT_ONCE)]
-    told = [fact for piece in track(pieces, "Listening") for fact in index.facts("sound", piece, _listen)]
+    told = index.facts("sound", [utterance.path for utterance in utterances], _listen, workers)
     return [Heard(**json.loads(fact)) for fact in told]
 
 
@@ -124,9 +121,14 @@ def _twins(utterance: Utterance, same: Sequence[Utterance]) -> Iterable[Fault]:
 
 
 def usable(
-    corpus: Corpus, config: MfccConfig | EmbeddingConfig, *, skip_bad: bool = False, rate_chosen: bool = False
+    corpus: Corpus,
+    config: MfccConfig | EmbeddingConfig,
+    *,
+    skip_bad: bool = False,
+    rate_chosen: bool = False,
+    workers: Pool = HERE,
 ) -> Corpus:
-    """The recordings that a front end can use.
+    """The recordings that a front end can use; `workers` listen to them.
 
     All that cannot be are refused at once by CorpusError, which lists them, or, with `skip_bad`, left out with a
     warning. Recordings narrower than the front end count among them, unless its rate was chosen on purpose. Warns of
@@ -134,7 +136,7 @@ def usable(
     """
     if corpus.features is not None:
         return corpus
-    heard = listen(corpus.utterances)
+    heard = listen(corpus.utterances, workers=workers)
     faults = faults_of(corpus, heard, config)
     # Where most are as wide as the front end, a narrow one is an accident; where none is, there is nothing better.
     accident = not rate_chosen and corpus.sample_rate >= config.sample_rate

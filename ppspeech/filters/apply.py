@@ -6,7 +6,8 @@
 Samples are numbered in an order drawn from the operating system: corpora are sorted by person, and so were names.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from ppspeech.audio import GivenFeatures
+from ppspeech.cluster import HERE, Pool, Slices
 from ppspeech.crypto import uniform_residues
 from ppspeech.data import (
     LABELS,
@@ -25,13 +27,15 @@ from ppspeech.data import (
     read_rows,
     whole_folder,
     write_filtering,
+    write_manifest,
     write_rows,
-    write_samples,
+    write_sample,
 )
 from ppspeech.errors import ModelError, PrivacyError
 from ppspeech.filters.noisy import Noise, NoisyFilter
 from ppspeech.privacy import Guarantee, check_count
-from ppspeech.progress import track
+
+AT_ONCE = 16  # samples that a worker filters at a time
 
 NOT_COVERED = (
     "labels: the manifest has the {label} of every sample as it is",
@@ -54,15 +58,17 @@ def write_filtered(
     noise: Noise | None = None,
     most: int | None = None,
     about: Mapping[str, Any] | None = None,
+    workers: Pool = HERE,
 ) -> Guarantee:
-    """Filter samples one after another, in a random order, and write them as a corpus with a statement.
+    """Filter samples one by one, by `workers`, in a random order, and write them as a corpus with a statement.
 
     The folder must not exist. The label to `keep` of a table stands in the manifest as `word`. `noise` is added to
     every vector; None is a bare filter, which promises nothing. `most` vectors of one person are released, a public
     number that noise needs: what is promised to a person must not depend on how much they said. Of more, random
-    recordings are left out, and the last one cut. `about` is more for the statement, as JSON can hold it, such as what
-    attackers found. Returns what is promised to a person. Raises ModelError if there is such a folder, or nothing to
-    write; PrivacyError for noise without `most`, or the other way round.
+    recordings are left out, and the last one cut. Whoever is stopped begins again: nothing of a first draw of noise is
+    kept beside a second. `about` is more for the statement, as JSON can hold it, such as what attackers found. Returns
+    what is promised to a person. Raises ModelError if there is such a folder, or nothing to write; PrivacyError for
+    noise without `most`, or the other way round.
     """
     if (noise is None) != (most is None):
         raise PrivacyError(
@@ -83,17 +89,18 @@ def write_filtered(
     counts: dict[str, int] = {}
     features = 0
 
-    def filtered() -> Iterator[tuple[Tensor, str]]:
-        nonlocal features
-        for index in track(order, "Filtering"):
-            given = samples.inputs[index] if is_vector else samples.inputs[index][: lengths[index]]
-            made = released.release(given.unsqueeze(0) if is_vector else given).value
-            counts[samples.private[index]] = counts.get(samples.private[index], 0) + len(made)
-            features = made.shape[1]
-            yield made, samples.kept[index]
-
+    pairs = [(index, lengths[index]) for index in order]
     with whole_folder(folder) as unfinished:
-        write_samples(unfinished, filtered(), label)
+        (unfinished / "samples").mkdir()
+        for number, made in workers.each(
+            partial(_released, released), Slices(_Cut(samples.inputs, pairs), AT_ONCE), "Filtering"
+        ):
+            for place, values in enumerate(made, start=number * AT_ONCE):
+                write_sample(unfinished, place, values)
+                who = samples.private[order[place]]
+                counts[who] = counts.get(who, 0) + len(values)
+                features = values.shape[1]
+        write_manifest(unfinished, [samples.kept[index] for index in order], label)
         if most is not None and max(counts.values()) > most:
             raise PrivacyError(
                 f"the filter made {max(counts.values())} vectors of one person's, and {most} are allowed"
@@ -115,6 +122,25 @@ def write_filtered(
         beside.touch(mode=0o600)
         write_rows(beside, ("path", "private", "recording"), whose)
     return guarantee
+
+
+class _Cut(Sequence[Tensor]):
+    """What is filtered of each sample, `(vectors, d)`, by its place and how many vectors: read when it is taken."""
+
+    def __init__(self, inputs: Sequence[Tensor], pairs: Sequence[tuple[int, int]]) -> None:
+        self._inputs, self._pairs = inputs, pairs
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def __getitem__(self, number: Any) -> Any:
+        index, length = self._pairs[number]
+        given = self._inputs[index]
+        return given.unsqueeze(0) if given.ndim == 1 else given[:length]
+
+
+def _released(released: NoisyFilter, part: Sequence[Tensor]) -> list[Tensor]:
+    return [released.release(each).value.detach() for each in part]
 
 
 def bounded(samples: Samples, order: Sequence[int], most: int | None) -> list[int]:

@@ -1,6 +1,7 @@
 """One cluster of two nodes on this machine, for all tests of this folder that can share it."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -30,6 +31,16 @@ class Nodes:
     def replace_second(self) -> None:
         self._second = self._add()
         self._cluster.wait_for_nodes()
+
+    @contextmanager
+    def second_replaced(self) -> Iterator[None]:
+        """When the block ends, by whatever, there is a second node again."""
+        before = self._second
+        try:
+            yield
+        finally:
+            if self._second is before:
+                self.replace_second()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,17 @@ class Part:
 
         return ray.get_runtime_context().get_node_id().encode()
 
+    def hangs_on(self, values: NDArray[np.int64], victim: bytes, fifo: bytes) -> NDArray[np.int64]:
+        """On the victim's node, tell that we were asked, and never answer."""
+        if self.node() == victim:
+            Path(os.fsdecode(fifo)).write_bytes(b"asked")
+            time.sleep(600)
+        return self.times(values)
+
+    @staticmethod
+    def whose(run: int) -> int:
+        return os.getpid()
+
     def refuse(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         raise AudioError("too quiet")
 
@@ -49,7 +61,7 @@ def square(item: int) -> int:
 
 def picky(item: str) -> str:
     if item == "bad.wav":
-        raise AudioError("no sound")
+        raise AudioError(f"{item}: no sound")
     return item
 
 

@@ -34,7 +34,7 @@ def test_equals_the_module_and_is_computed_once(
     clips: list[Utterance], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = FeatureStore(CONFIG, tmp_path / "cache")
-    first = store.load(clips, batch_size=2)
+    first = store.load(clips)
     for clip, features in zip(clips, first, strict=True):
         torch.testing.assert_close(features, Mfcc(CONFIG)(clip.waveform(16_000)).features[0], atol=1e-4, rtol=0)
     monkeypatch.setattr(Mfcc, "forward", lambda *_: pytest.fail("computed again"))

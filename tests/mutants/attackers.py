@@ -39,7 +39,7 @@ ATTACKERS = [
         "attackers without time not said",
         "what did not fit looks as if it had been tried",
         f"{SETS_TESTS}::test_the_time_is_spent_on_the_first_and_the_others_are_named",
-        (ATTACK, "            left_out.append(name)\n", ""),
+        (ATTACK, "left_out += [name for name, those in zip(names, found, strict=True) if those is None]", ""),
     ),
     mutant(
         "clips twice in a set",

@@ -4,6 +4,7 @@ from tests.mutants.anonymity import ANONYMITY
 from tests.mutants.attackers import ATTACKERS
 from tests.mutants.beliefs import BELIEFS
 from tests.mutants.central import CENTRAL
+from tests.mutants.cluster import CLUSTER
 from tests.mutants.crypto import CRYPTO
 from tests.mutants.embedded import EMBEDDED
 from tests.mutants.filters import FILTERS
@@ -56,4 +57,5 @@ MUTANTS = [
     *CENTRAL,
     *ANONYMITY,
     *ATTACKERS,
+    *CLUSTER,
 ]

@@ -111,6 +111,12 @@ OWN = [
         makes=("hello.npz", "hello.png"),
     ),
     Step(
+        "features of a corpus, on all cores",
+        "ppspeech features mine --out arrays --ray",
+        "48 recordings",
+        makes=("arrays/manifest.csv", "arrays/samples/000047.npy"),
+    ),
+    Step(
         "features of odd files",
         "ppspeech features 'odd/stereo 44.wav' odd/ünï.flac odd/float.wav odd/24.wav odd/six.wav odd/ogg.ogg "
         "'odd/[red]x[bold]:smile:.wav' --out odd.npz",

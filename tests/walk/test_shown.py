@@ -25,7 +25,12 @@ from tests.walk.steps import GIVEN, STAGES
 
 HEADS = "needs a head on an embedding; tests/service/test_heads.py and test_wake.py do it with heads of their own"
 REGISTRY = "fetches packages; where there is a registry, "
+CLUSTER = "starts a cluster, or joins one; tests/cluster does it with two nodes, of which one is killed"
 NOT_RUN = {
+    "export RAY_AUTH_MODE=token": CLUSTER,
+    "ray get-auth-token --generate": CLUSTER,
+    "ray start --head --node-ip-address 10.0.0.2 --port 6379 --include-dashboard false": CLUSTER,
+    "ray start --address 10.0.0.2:6379": CLUSTER,
     "make demo": "sets up what `make setup` does and runs `ppspeech demo`: CI does the one, the walk the other",
     "make docs": "the site of the checkout itself; tests/test_site.py builds it in another folder",
     "make web": REGISTRY + "tests/web compares what is built with what is packaged, where its packages are there",
@@ -36,6 +41,7 @@ NOT_RUN = {
     "python -m tests.pages": "writes pages of this checkout; tests/test_formats.py checks that it would change nothing",
     "python -m tests.vectors": "writes vectors of this checkout; tests/test_formats.py computes them again",
     "cat ann/certificate.pem bob/certificate.pem > /etc/ppspeech/clients.pem": "the walk writes that file with Python",
+    "ppspeech recognize --corpus": "tests/cli/test_recognition.py does it with a model of its own",
     "ppspeech recognize --listen": HEADS,
     "ppspeech serve my_words": HEADS,
     "ppspeech serve my_words --state --words": HEADS,
@@ -53,6 +59,7 @@ NOT_RUN = {
     'pip install "ppspeech[hub]"': REGISTRY + "an extra, which tests/test_docs.py knows",
     'pip install "ppspeech[notebooks]"': REGISTRY + "an extra, which tests/test_docs.py knows",
     'pip install "ppspeech[peers]"': REGISTRY + "an extra, which tests/test_docs.py knows",
+    'pip install "ppspeech[scale]"': REGISTRY + "an extra, which tests/test_docs.py knows",
 }
 """Why a line that a document shows is run by no test: as `Line` writes it, or as it is typed."""
 

@@ -7,8 +7,10 @@ at is taken out (`tests/evidence/attacks`): an attack that cannot win would show
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+from ppspeech.bundle import load_bundle
 from ppspeech.evidence.attacks.target import NotHereError, Target
 from ppspeech.registry import Registry
 
@@ -93,4 +95,10 @@ def run_attack(name: str, target: Target) -> Outcome:
         return Outcome(chosen, None, str(missing))
 
 
-__all__ = ["ATTACKS", "Attack", "Gain", "NotHereError", "Outcome", "Target", "attack", "run_attack"]
+def attack_bundle(path: Path, model: str | None, quick: bool, name: str) -> Outcome:
+    """Try one attack on a server of its own that serves this bundle, wherever this runs."""
+    with Target(load_bundle(path), None, model, quick) as target:
+        return run_attack(name, target)
+
+
+__all__ = ["ATTACKS", "Attack", "Gain", "NotHereError", "Outcome", "Target", "attack", "attack_bundle", "run_attack"]

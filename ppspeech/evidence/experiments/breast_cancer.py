@@ -15,11 +15,13 @@ Needs the table breast_cancer; --quick takes about 28 s.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from ppspeech.cluster import sweep
 from ppspeech.data.tables import Table, load_breast_cancer
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.published.large_margin import PublishedLargeMargin, published_bounds
@@ -105,10 +107,9 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     table = load_breast_cancer()
     splits = [_split(table, seed) for seed in range(5 if quick else 20)]
     plain = Mean.of([split.error(nonprivate(split)) for split in splits])
-    curves = {
-        name: {at: Mean.of([repeated(DRAWS, _error, split, learn, at).value for split in splits]) for at in EPSILONS}
-        for name, learn in LEARNERS.items()
-    }
+    pairs = [(name, at) for name in LEARNERS for at in EPSILONS]
+    errors = dict(zip(pairs, sweep(partial(_point, splits), pairs), strict=True))
+    curves = {name: {at: errors[name, at] for at in EPSILONS} for name in LEARNERS}
     picture = folder / "breast_cancer.png"
     plot_curves(curves, plain, picture, "Breast cancer, large margin")
     about = f"{len(splits)} splits, {DRAWS} draws of the noise on each, {len(splits[0].y)} rows to train on; {picture}"
@@ -125,6 +126,12 @@ def run(quick: bool, folder: Path) -> list[Figure]:
 def _split(table: Table, seed: int) -> Split:
     train, test = table.split_by_row(TEST_ROWS / len(table), seed=seed)
     return Split(train.features.double() / SCALE, train.labels, test.features.double() / SCALE, test.labels)
+
+
+def _point(splits: list[Split], point: tuple[str, float]) -> Mean:
+    """Errors of one learner at one epsilon, over splits, each the mean of draws of the noise."""
+    name, epsilon = point
+    return Mean.of([repeated(DRAWS, _error, split, LEARNERS[name], epsilon).value for split in splits])
 
 
 def _error(split: Split, learn: Learner, epsilon: float) -> float:

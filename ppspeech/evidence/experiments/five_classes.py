@@ -9,10 +9,12 @@ Raj 2012.
 Needs nothing; --quick takes about 10 s.
 """
 
+from functools import partial
 from pathlib import Path
 
 import torch
 
+from ppspeech.cluster import sweep
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.experiments.breast_cancer import LEARNERS, Split, nonprivate, plot_curves
 from ppspeech.figures import Figure
@@ -29,10 +31,9 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     runs = 3 if quick else 100
     splits = [Split(*_draw(2 * seed), *_draw(2 * seed + 1), CLASSES) for seed in range(runs)]
     plain = Mean.of([split.error(nonprivate(split)) for split in splits])
-    curves = {
-        name: {at: Mean.of([split.error(learn(split, at)) for split in splits]) for at in EPSILONS}
-        for name, learn in LEARNERS.items()
-    }
+    pairs = [(name, at) for name in LEARNERS for at in EPSILONS]
+    errors = dict(zip(pairs, sweep(partial(_point, splits), pairs), strict=True))
+    curves = {name: {at: errors[name, at] for at in EPSILONS} for name in LEARNERS}
     picture = folder / "five_classes.png"
     plot_curves(curves, plain, picture, "Five Gaussian classes, large margin")
     note = f"interval over {runs} runs; {picture}"
@@ -43,6 +44,12 @@ def run(quick: bool, folder: Path) -> list[Figure]:
             for at, mean in points.items()
         ]
     return figures
+
+
+def _point(splits: list[Split], point: tuple[str, float]) -> Mean:
+    """Errors of one learner at one epsilon, over all splits."""
+    name, epsilon = point
+    return Mean.of([split.error(LEARNERS[name](split, epsilon)) for split in splits])
 
 
 def _draw(seed: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -17,12 +17,14 @@ Needs the table adult; --quick takes about 30 s.
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from ppspeech.arrays import Reals
+from ppspeech.cluster import sweep
 from ppspeech.data.tables import load_adult_raw
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.published.median import PublishedMedian
@@ -46,7 +48,9 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     census = load_adult_raw()
     cells = (census.numbers["age"] >= OLD).long() + 2 * census.labels
     runs, counts = (QUICK_RUNS, QUICK) if quick else (RUNS, COUNTS)
-    asked = {k: [compare(cells, k, seed) for seed in range(runs)] for k in counts}
+    pairs = [(k, seed) for k in counts for seed in range(runs)]
+    told = sweep(partial(_compared, cells), pairs)
+    asked = {k: [each for each, (asks, _) in zip(told, pairs, strict=True) if asks == k] for k in counts}
     figures = [each for k, found in asked.items() for each in _figures(k, len(cells), found)]
     picture = folder / "median.png"
     _plot(asked, picture)
@@ -94,6 +98,10 @@ def compare(cells: torch.Tensor, questions: int, seed: int, grain: int = 0, beta
     counts = Histogram(bins=CELLS, epsilon=EPSILON, relation=RECORD).release(cells).value.numpy() / rows
     found["histogram"] = float(np.abs(asked @ counts - truths).max())
     return found
+
+
+def _compared(cells: torch.Tensor, run: tuple[int, int]) -> dict[str, float]:
+    return compare(cells, *run)
 
 
 class Weights:

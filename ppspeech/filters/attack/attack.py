@@ -6,12 +6,13 @@ never what a better one could do. Limit 4.6 in docs/theory/filters.md.
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from ppspeech.audio import Frames, utterance_statistics
+from ppspeech.cluster import HERE, Pool, in_order
 from ppspeech.data import Samples
 from ppspeech.errors import ModelError
 from ppspeech.filters.attack.attackers import (
@@ -25,7 +26,6 @@ from ppspeech.filters.attack.attackers import (
 from ppspeech.filters.attack.heard import Hearing
 from ppspeech.filters.attack.known_filter import Inverse, KnownFilter, ranked, seen_as
 from ppspeech.filters.attack.report import FEWEST_PEOPLE, UNKNOWN, AttackReport, FilterEvidence, Finding, finding
-from ppspeech.progress import track
 
 CLIPS = (1, 3, 10, 30)  # of one person, pooled
 SETS_A_PERSON = 20  # of held-out clips, drawn anew for each number of clips
@@ -51,6 +51,7 @@ def attack(
     minutes: float | None = None,
     confidence: float = 0.95,
     seed: int = 0,
+    workers: Pool = HERE,
 ) -> AttackReport:
     """Train attackers from scratch on filtered samples and score them on held-out ones, one by one and in sets.
 
@@ -73,6 +74,7 @@ def attack(
             (`heard_in_sound`): it attacks too. It also does where a view is cepstra of `known.mfcc`.
         clips: how many of one person are pooled; numbers that nobody has are left out, and the report says so.
         minutes: no attacker starts after so long; the report says which did not.
+        workers: who trains and scores the attackers, each of which is an item.
 
     >>> x = torch.cat([torch.randn(40, 2) + 5, torch.randn(40, 2) - 5])
     >>> y = torch.arange(80) // 40
@@ -96,24 +98,52 @@ def attack(
     sets = {size: rows for size in sorted({*clips}) if len(rows := draw_sets(test_labels, size, seed))}
     left_out = [f"{size} clips: too few people have so many" for size in clips if size not in sets]
     left_out += [f"voice: {hearing.refusal}"] if attackers is None and speech and hearing.refusal else []
-    start, shown = time.monotonic(), dict[str, tuple[Tensor | Frames, Tensor | Frames]]()
-    findings: list[Finding] = []
-    for name in track(names, "Attacking"):
-        if minutes is not None and findings and time.monotonic() - start > 60 * minutes:
-            left_out.append(name)
-            continue
-        view, _, attacker = name.rpartition(".")
-        if view not in shown:
-            shown[view] = seen_as(views[view], train_features), seen_as(views[view], test_features)
-        parts = hearing.heard(view, shown[view]) if attacker in VOICE_ATTACKERS else shown[view]
-        for size, scores in _scores(attacker, parts, train_labels, said, sets, classes, seed):
-            findings.append(finding(name, scores, test_labels[sets[size][:, 0]], size, confidence, seed))
+    needed = {view: views[view] for view in dict.fromkeys(name.rpartition(".")[0] for name in names)}
+    shown = {name: (seen_as(view, train_features), seen_as(view, test_features)) for name, view in needed.items()}
+    task = _Tried(shown, hearing, train_labels, test_labels, said, sets, classes, confidence, seed, _ends(minutes))
+    found = in_order(workers, task, list(enumerate(names)), "Attacking")
+    findings = [each for those in found for each in those or ()]
+    left_out += [name for name, those in zip(names, found, strict=True) if those is None]
     report = AttackReport(tuple(findings), classes, *_chance(train_labels, test_labels, classes), confidence)
     report = replace(report, left_out=tuple(left_out))
     if attackers is not None or classes < 2 * FEWEST_PEOPLE or not bool((test_labels >= 0).all()):
         return report
     labeled = (train_features, train_labels), (test_features, test_labels)
     return replace(report, open_set=_open_set(report, labeled, words, known, sounds, seed))
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """One attacker, trained and scored by whichever process: called with its place and name."""
+
+    shown: dict[str, tuple[Tensor | Frames, Tensor | Frames]]  # by view
+    hearing: Hearing
+    train_labels: Tensor
+    test_labels: Tensor
+    words: tuple[Tensor, Tensor]
+    sets: dict[int, Tensor]
+    classes: int
+    confidence: float
+    seed: int
+    ends: float  # of the clock on the wall, which workers have too
+
+    def __call__(self, which: tuple[int, str]) -> list[Finding] | None:
+        place, name = which
+        if place and time.time() > self.ends:
+            return None
+        view, _, attacker = name.rpartition(".")
+        parts = self.shown[view]
+        if attacker in VOICE_ATTACKERS:
+            parts = self.hearing.heard(view, parts)
+        scored = _scores(attacker, parts, self.train_labels, self.words, self.sets, self.classes, self.seed)
+        return [
+            finding(name, scores, self.test_labels[self.sets[size][:, 0]], size, self.confidence, self.seed)
+            for size, scores in scored
+        ]
+
+
+def _ends(minutes: float | None) -> float:
+    return math.inf if minutes is None else time.time() + 60 * minutes
 
 
 def attacker_names(*, speech: bool, hears: bool = False) -> tuple[str, ...]:
@@ -136,6 +166,7 @@ def judge(
     clips: Sequence[int] = CLIPS,
     minutes: float | None = None,
     seed: int = 0,
+    workers: Pool = HERE,
 ) -> FilterEvidence:
     """Train a task classifier and attackers on filtered samples, and score them on held-out ones. Each part is filtered
     samples, their labels to keep and their labels to hide, as `attack` takes them; no recording is in both. Attackers
@@ -144,7 +175,7 @@ def judge(
     task = attack(train[0], train[1], test[0], test[1], ("logistic",), clips=(1,)).worst
     found = attack(
         train[0], train[2], test[0], test[2], attackers, words=(train[1], test[1]), known=known, sounds=sounds,
-        clips=clips, minutes=minutes, seed=seed,
+        clips=clips, minutes=minutes, seed=seed, workers=workers,
     )  # fmt: skip
     return FilterEvidence(task, found)
 
@@ -159,6 +190,7 @@ def judge_samples(
     clips: Sequence[int] = CLIPS,
     minutes: float | None = None,
     seed: int = 0,
+    workers: Pool = HERE,
 ) -> FilterEvidence:
     """As `judge`, for samples of a corpus or table and a filter, which the attackers know; without one, for the samples
     as they are, which a `known` filter may have made.
@@ -168,7 +200,10 @@ def judge_samples(
     if known is None and module is not None:
         known = KnownFilter(module, mfcc=samples.mfcc)
     sounds = None if module is not None or not samples.sounds else (samples.heard(~is_test), samples.heard(is_test))
-    return judge(parts[0], parts[1], attackers, known=known, sounds=sounds, clips=clips, minutes=minutes, seed=seed)
+    return judge(
+        parts[0], parts[1], attackers, known=known, sounds=sounds, clips=clips, minutes=minutes, seed=seed,
+        workers=workers,
+    )  # fmt: skip
 
 
 def draw_sets(labels: Tensor, size: int, seed: int) -> Tensor:

@@ -1,0 +1,211 @@
+"""Without a cluster, and on one of our own: what is refused, what is said, who can come in."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from ppspeech.cli import app
+from ppspeech.cli.ray import with_address
+from ppspeech.cluster import HERE, Slices, in_order, pool, ray_cluster, shards
+from ppspeech.cluster.connection import exposure
+from ppspeech.errors import AudioError, ClusterError, OpenClusterWarning
+from tests.cluster.parts import Part, picky, square
+
+CLIP = str(Path(__file__))
+
+
+def test_in_this_process() -> None:
+    with shards([partial(Part, factor) for factor in (2, 3)]) as group:
+        assert len(group) == 2
+        assert [each.tolist() for each in group.ask("times", np.arange(2))] == [[0, 2], [0, 3]]
+        group.tell("put", VALUES)
+        assert [each.tolist() for each in group.ask("kept_times")] == EXPECTED
+        with pytest.raises(AudioError, match="too quiet"):
+            group.ask("refuse", np.arange(2))
+        with pytest.raises(ClusterError, match="arrays and bytes, got dict"):
+            group.ask("times", {})  # type: ignore[arg-type]
+        with pytest.raises(ClusterError, match="arrays and bytes"):
+            group.ask("times", np.array([object()]))
+    with pool() as workers:
+        assert workers is HERE
+        assert in_order(workers, square, [3, 4]) == [9, 16]
+        with pytest.raises(AudioError, match="no sound"):
+            in_order(workers, picky, ["bad.wav"])
+    assert list(Slices(range(5), 2)) == [[0, 1], [2, 3], [4]]
+
+
+def test_nothing_to_hold() -> None:
+    with pytest.raises(ClusterError, match="one factory for each shard"), shards([]):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["a", "--ray"], ["a", "--ray", "local"]),
+        (["--ray", "--json"], ["--ray", "local", "--json"]),
+        (["--ray", "a"], ["--ray", "local", "a"]),
+        (["--ray", "local"], ["--ray", "local"]),
+        (["--ray", "h:1", "a"], ["--ray", "h:1", "a"]),
+        (["--ray=x", "a"], ["--ray=x", "a"]),
+        (["--", "--ray"], ["--", "--ray"]),
+    ],
+)
+def test_an_address_may_be_left_out(given: list[str], meant: list[str]) -> None:
+    assert with_address(given) == meant
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["features", CLIP, "--ray=nowhere"], "local or at HOST:PORT, got 'nowhere'"),
+        (["features", CLIP, "--ray", "host:99999"], "local or at HOST:PORT"),
+        (["features", str(Path(__file__).parent), "--ray"], "give --out FOLDER"),
+        (["features", CLIP, "synthetic"], "one corpus, or sound files"),
+        (["recognize", "model", "a.wav", "--ray"], "go with --corpus"),
+        (["attack", "127.0.0.1:7", "--ray", "--insecure"], "disturb each other"),
+        (["bench", "features", "--ray", "--store"], "give one of them"),
+    ],
+)
+def test_what_cannot_be_spread_is_refused(words: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2, result.output
+    assert message in " ".join(result.output.split())
+
+
+def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    result = CliRunner().invoke(app, ["features", CLIP, "--ray"])
+    assert result.exit_code == 2
+    assert "pip install 'ppspeech[scale]'" in " ".join(result.output.split())
+
+
+def test_who_answers_is_no_cluster() -> None:
+    """Nobody, or somebody else."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    with (
+        pytest.warns(OpenClusterWarning, match="asks for no token"),
+        pytest.raises(ClusterError, match="no Ray cluster answers"),
+        ray_cluster(f"127.0.0.1:{port}"),
+    ):
+        pass
+    program = (
+        "import socket\ns = socket.create_server(('127.0.0.1', 0))\nprint(s.getsockname()[1], flush=True)\n"
+        "s.accept()[0].sendall(b'220 mail at your service')\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        address = f"127.0.0.1:{int(other.stdout.readline())}"
+        with (
+            pytest.warns(OpenClusterWarning),
+            pytest.raises(ClusterError, match="something else answers there"),
+            ray_cluster(address),
+        ):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("address", "environment", "said"),
+    [
+        ("127.0.0.1:6379", {}, "asks for no token"),
+        ("10.0.0.2:6379", {"RAY_AUTH_MODE": "disabled"}, "asks for no token"),
+        ("10.0.0.2:6379", {"RAY_AUTH_MODE": "token"}, "can be read on the way"),
+        ("10.0.0.2:6379", {"RAY_AUTH_MODE": "token", "RAY_USE_TLS": "0"}, "can be read on the way"),
+        ("10.0.0.2:6379", {"RAY_AUTH_MODE": "token", "RAY_USE_TLS": "1"}, None),
+        ("127.0.0.1:6379", {"RAY_AUTH_MODE": "token"}, None),
+        ("localhost:6379", {"RAY_AUTH_MODE": "token"}, None),
+        ("[::1]:6379", {"RAY_AUTH_MODE": "token"}, None),
+    ],
+)
+def test_what_others_may_do_to_a_cluster_is_said(address: str, environment: dict[str, str], said: str | None) -> None:
+    found = exposure(address, environment)
+    assert found is None if said is None else found is not None and said in found
+
+
+def test_a_cluster_of_our_own_is_closed_to_others() -> None:
+    """It listens on loopback alone, asks for a token that nobody else has, and its files are its owner's; when its head
+    dies, that is said, and nothing of it stays.
+    """
+    outside = {name: value for name, value in os.environ.items() if name.startswith("RAY_AUTH")}
+    with pytest.raises(ClusterError, match="is gone"), ray_cluster("local", 1) as ray:  # noqa: PT012
+        node = ray._private.worker._global_node
+        folder = Path(node.get_temp_dir_path()).parent
+        assert folder.stat().st_mode & 0o077 == 0
+        started = [each.process.pid for several in node.all_processes.values() for each in several]
+        found = _listening(started)
+        assert found
+        assert all(address.startswith("127.") for address in found), found
+        told = dict(line.split("=", 1) for line in _environment(node.all_processes["gcs_server"][0].process.pid))
+        assert told["RAY_AUTH_MODE"] == "token"
+        assert len(told["RAY_AUTH_TOKEN"]) == 64
+        assert told["RAY_AUTH_TOKEN"] != outside.get("RAY_AUTH_TOKEN")
+        with pool("local") as workers:
+            for place, _ in workers.each(square, list(range(20)), "Squaring"):
+                if place == 0:
+                    for pid in started:
+                        os.kill(pid, signal.SIGKILL)
+    assert not folder.exists()
+    assert {name: value for name, value in os.environ.items() if name.startswith("RAY_AUTH")} == outside
+
+
+@pytest.mark.slow  # Ray tries for a while
+def test_a_stranger_is_not_taken() -> None:
+    outside = dict(os.environ)
+    with ray_cluster("local", 1) as ray:
+        address, token = ray.get_runtime_context().gcs_address, os.environ["RAY_AUTH_TOKEN"]
+        for guess, code in (("0" * 64, 7), (token, 0)):
+            tried = _joined(address, {**outside, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": guess})
+            assert tried.returncode == code, tried.stderr
+
+
+def _environment(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/environ").read_bytes().decode().rstrip("\0").split("\0")
+
+
+def _joined(address: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Exit code 7 where the cluster does not take us, 0 where it does."""
+    program = (
+        "import sys\nfrom ppspeech.cluster import ray_cluster\nfrom ppspeech.errors import ClusterError\n"
+        f"try:\n    with ray_cluster({address!r}): pass\n"
+        "except ClusterError as error:\n    sys.stderr.write(str(error))\n    sys.exit(7)\n"
+    )
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+def _listening(processes: list[int]) -> set[str]:
+    """Addresses that these processes, and their children, listen at."""
+    inodes = set()
+    for pid in [*processes, *(child for each in processes for child in _children(each))]:
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            target = str(link.readlink()) if link.is_symlink() else ""
+            if target.startswith("socket:["):
+                inodes.add(target[8:-1])
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if state == "0A" and rest[5] in inodes:
+                found.add(_address(local.partition(":")[0]))
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    return [
+        int(each) for task in Path(f"/proc/{pid}/task").iterdir() for each in (task / "children").read_text().split()
+    ]
+
+
+def _address(digits: str) -> str:
+    """The last four bytes: an IPv4 address, as such or mapped into IPv6 (of :: they are 0)."""
+    last = bytes.fromhex(digits)[-4:][::-1]
+    return ".".join(map(str, last))

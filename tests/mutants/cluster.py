@@ -1,0 +1,44 @@
+"""Mutants of clusters: who can come in, what is lost, and what of noise stays."""
+
+from tests.mutants.mutant import mutant
+
+CONNECTION, WORKERS = "cluster/connection.py", "cluster/workers.py"
+OWN, NODES = "tests/cluster/test_own.py", "tests/cluster/test_two_nodes.py"
+
+CLUSTER = [
+    mutant(
+        "cluster: no token",
+        "whoever is on the machine runs code as the owner of the cluster",
+        f"{OWN}::test_a_cluster_of_our_own_is_closed_to_others",
+        (CONNECTION, 'RAY_AUTH_MODE="token", RAY_AUTH_TOKEN', 'RAY_AUTH_MODE="disabled", RAY_AUTH_TOKEN'),
+    ),
+    mutant(
+        "cluster: listens to the network",
+        "whoever is on the network reaches the ports of a cluster that was meant for one machine",
+        f"{OWN}::test_a_cluster_of_our_own_is_closed_to_others",
+        (CONNECTION, "    ray_constants.ENABLE_RAY_CLUSTER = False\n", ""),
+        (CONNECTION, 'told = {**told, ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR: "0"}', "told = dict(told)"),
+    ),
+    mutant(
+        "cluster: files open to all",
+        "others on the machine read what workers write, and talk to their sockets",
+        f"{OWN}::test_a_cluster_of_our_own_is_closed_to_others",
+        (CONNECTION, '_temp_dir=str(folder / "r")', "_temp_dir=str(folder)"),
+    ),
+    mutant(
+        "cluster: says nothing of an open one",
+        "people send recordings to a cluster that lets everybody in",
+        f"{OWN}::test_what_others_may_do_to_a_cluster_is_said",
+        (CONNECTION, '"").lower() != "token"', '"").lower() == "disabled"'),
+    ),
+    mutant(
+        "cluster: items lost between batches",
+        "some recordings are silently left out of what is spread",
+        f"{NODES}::test_every_item_is_done_once_and_dead_workers_are_replaced",
+        (
+            WORKERS,
+            "for _, place in zip(range(self._ahead - len(waiting)), places, strict=False):",
+            "for place, _ in zip(places, range(self._ahead - len(waiting)), strict=False):",
+        ),
+    ),
+]
