@@ -667,7 +667,7 @@ SPEAKERS = [
     ),
     Step(
         "keep templates that one cannot read",
-        "ppspeech serve voices --store --listen 127.0.0.1:0",
+        "ppspeech serve voices --galleries --listen 127.0.0.1:0",
         SERVED,
         goes_on=True,
         slow=True,

@@ -3,11 +3,11 @@
 import math
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from ppspeech.errors import PpspeechError
+from ppspeech.service.store import Place, table_at, tagged
 from ppspeech.service.tasks.speakers import check_speaker
-from ppspeech.storage import SharedTable
+from ppspeech.storage import Ask
 
 MOST_ACCOUNTS = 100_000  # of one store; a client that fills the disk is a client too many
 TRIES = 5
@@ -15,7 +15,7 @@ LOCKED_SECONDS = 900.0
 
 
 class Accounts:
-    """Names of one space with sealed templates, in a file that sessions share.
+    """Names of one space with sealed templates, in a file that sessions share, or a database that servers do.
 
     An attempt is counted as failed before it begins, and forgiven when it succeeds: whoever hangs up has failed. After
     `tries` failures in a row a name is locked for `locked_seconds`, and again after each that follows. Only who has the
@@ -26,7 +26,7 @@ class Accounts:
 
     def __init__(
         self,
-        path: Path,
+        place: Place,
         space: str,
         tries: int = TRIES,
         locked_seconds: float = LOCKED_SECONDS,
@@ -38,7 +38,8 @@ class Accounts:
             "space TEXT, name TEXT, sealed BLOB NOT NULL, failed INTEGER NOT NULL, last REAL NOT NULL,"
             " PRIMARY KEY (space, name)"
         )
-        self._table = SharedTable(path, "accounts", columns, "accounts")
+        self._table = table_at(place, "accounts", columns, "accounts")
+        self._place = place
         self._space, self._tries, self._seconds, self._clock = space, tries, locked_seconds, clock
 
     def enroll(self, name: str, sealed: bytes) -> bool:
@@ -47,37 +48,43 @@ class Accounts:
         Raises RangeError for a name that cannot be.
         """
         check_speaker(name)
-        with self._table.transaction() as database:
-            taken = database.execute(
-                "SELECT COUNT(*), SUM(name = ?) FROM accounts WHERE space = ?", (name, self._space)
-            ).fetchone()
-            if taken[0] >= MOST_ACCOUNTS or taken[1]:
+        kept = tagged(self._place, name)
+
+        def work(ask: Ask) -> bool:
+            ((held, taken),) = ask(_TAKEN, kept, self._space)
+            if held >= MOST_ACCOUNTS or taken:
                 return False
-            database.execute("INSERT INTO accounts VALUES (?, ?, ?, 0, 0)", (self._space, name, sealed))
-        return True
+            ask("INSERT INTO accounts VALUES (?, ?, ?, 0, 0)", self._space, kept, sealed)
+            return True
+
+        return self._table.alone(work, self._space)
 
     def sealed(self, name: str) -> bytes | None:
         """What is kept for a name."""
-        found = self._table.rows("SELECT sealed FROM accounts WHERE space = ? AND name = ?", self._space, name)
+        query = "SELECT sealed FROM accounts WHERE space = ? AND name = ?"
+        found = self._table.rows(query, self._space, tagged(self._place, name))
         return found[0][0] if found else None
 
     def begin(self, name: str) -> int:
         """Count an attempt of whoever has the key: 0 where it may go on, or else for how many seconds it may not."""
-        with self._table.transaction() as database:
-            key = self._space, name
-            failed, last = database.execute(
-                "SELECT failed, last FROM accounts WHERE space = ? AND name = ?", key
-            ).fetchone()
+        key = self._space, tagged(self._place, name)
+
+        def work(ask: Ask) -> int:
+            ((failed, last),) = ask("SELECT failed, last FROM accounts WHERE space = ? AND name = ?", *key)
             now = self._clock()
             left = float(self._seconds - (now - last))
             if failed >= self._tries and left > 0:
                 return min(math.ceil(left), math.ceil(self._seconds))  # a clock that was set back locks no longer
-            database.execute(
-                "UPDATE accounts SET failed = failed + 1, last = ? WHERE space = ? AND name = ?", (now, *key)
-            )
-        return 0
+            ask("UPDATE accounts SET failed = failed + 1, last = ? WHERE space = ? AND name = ?", now, *key)
+            return 0
+
+        return self._table.alone(work, " ".join(key))
 
     def succeeded(self, name: str) -> None:
         """Forgive what was counted."""
-        with self._table.transaction() as database:
-            database.execute("UPDATE accounts SET failed = 0 WHERE space = ? AND name = ?", (self._space, name))
+        key = self._space, tagged(self._place, name)
+        query = "UPDATE accounts SET failed = 0 WHERE space = ? AND name = ?"
+        self._table.alone(lambda ask: ask(query, *key), " ".join(key))
+
+
+_TAKEN = "SELECT COUNT(*), COUNT(*) FILTER (WHERE name = ?) FROM accounts WHERE space = ?"
