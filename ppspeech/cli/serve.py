@@ -239,12 +239,12 @@ def run_server(served: "Sequence[Served]", files: "ServiceFiles", how: Running) 
 
     services, board = services_of(served, files), Board()
     models = [(each.offer.name, each.offer.fingerprint) for each in served]
+    seen = None
     with ExitStack() as stack:
         if how.watched_at is not None:
             exposition = Exposition(board, files.book, files.budget, models)
             is_up = (lambda: True) if files.store is None else files.store.is_up
             seen = stack.enter_context(watched(how.watched_at, exposition, is_up))
-            Console().print(f"metrics at http://{seen}/metrics, with /healthz and /readyz")
         server = listening(
             how.listen,
             services,
@@ -256,9 +256,11 @@ def run_server(served: "Sequence[Served]", files: "ServiceFiles", how: Running) 
             board=board,
             drain_seconds=how.drain,
         )
+        _show(server, how.tls, [each.offer.left(files.budget.left(each.offer.fingerprint, "")) for each in served])
         if files.store is not None:
             Console().print(f"budgets are shared at {files.store.address}")
-        _show(server, how.tls, [each.offer.left(files.budget.left(each.offer.fingerprint, "")) for each in served])
+        if seen is not None:
+            Console().print(f"metrics at http://{seen}/metrics, with /healthz and /readyz")
         counters = server.run()
     Console().print(f"stopped: {counters}")
 

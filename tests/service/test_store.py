@@ -1,5 +1,6 @@
-"""Files of one machine and a database of many keep the same promises; a database is given nothing that it could read."""
+"""Files of one machine and a database of many keep the same promises; a database is given nothing it could read."""
 
+import contextlib
 import multiprocessing
 import threading
 from collections.abc import Callable, Iterator
@@ -104,10 +105,8 @@ def test_transactions_are_alone_whatever_they_are_about(place: Callable[[str], P
         def work(ask: Ask) -> None:
             ((used,),) = ask("SELECT used FROM queries WHERE model = 'm'")
             if isinstance(place("t"), PostgresStore):  # a file lets the second wait before it reads
-                try:
+                with contextlib.suppress(threading.BrokenBarrierError):  # done again, alone
                     meeting.wait(20)
-                except threading.BrokenBarrierError:  # done again, alone
-                    pass
                 meeting.abort()
             ask("UPDATE queries SET used = ? WHERE model = 'm'", used + 1)
 
@@ -128,7 +127,7 @@ def test_an_error_undoes_all_of_it(place: Callable[[str], Place]) -> None:
         ask("INSERT INTO queries VALUES ('m', 'c', 1)")
         raise PpspeechError("no")
 
-    with pytest.raises(PpspeechError, match="^no$"):
+    with pytest.raises(PpspeechError, match=r"^no$"):
         table.alone(work)
     assert not table.rows("SELECT * FROM queries")
 
@@ -241,7 +240,7 @@ def test_a_database_is_brought_up_step_by_step(store: PostgresStore, monkeypatch
     with later._connected() as ask:
         assert migrate(ask) == 0
         ask("INSERT INTO migrations (number) VALUES (99)")
-    with pytest.raises(PpspeechError, match="schema 99.*newer"):
+    with pytest.raises(PpspeechError, match=r"schema 99.*newer"):
         PostgresStore.open(store.address, store.seal)
 
 
@@ -387,7 +386,7 @@ def test_tls_that_is_asked_for_is_not_left_out(running: LocalPostgres, mode: str
 
 def test_a_wrong_password_is_told_without_it(running: LocalPostgres) -> None:
     address = replace(StoreAddress.parse(running.address), password="hushhush")
-    with pytest.raises(PpspeechError, match="28P01.*password authentication failed") as refused:
+    with pytest.raises(PpspeechError, match=r"28P01.*password authentication failed") as refused:
         PostgresStore.open(address, StoreSeal.under(bytes(32)))
     assert "hushhush" not in str(refused.value)
 

@@ -60,7 +60,7 @@ def served_as(name: str, source: Source, choices: Choices, folder: Path, store: 
         return ServedArchive.of(name, source)
     if isinstance(source, TextFile):
         try:
-            return ServedText.of(name, source.lines, folder, choices.texts)
+            return ServedText.of(name, source.lines, folder, choices.texts, store)
         except RangeError as refused:
             raise RangeError(f"{name}: {refused}") from None
     if "verify" in source.config.kind.uses:

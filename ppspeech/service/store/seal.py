@@ -66,6 +66,10 @@ class StoreSeal:
         """What stands for a name: the same each time, and nothing to whoever has no key."""
         return blake2b(name.encode(), digest_size=16, key=self._tags).hexdigest()
 
+    def key_for(self, use: str) -> bytes:
+        """A key that all servers of the store have and nobody else, for another use."""
+        return _derived(self._tags, use.encode())
+
     def seal(self, plain: bytes, about: str) -> bytes:
         """What only the key opens, and only as this row."""
         nonce = secrets.token_bytes(_NONCE)
