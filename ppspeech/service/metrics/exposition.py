@@ -35,7 +35,7 @@ BUDGETS = {
 START = "ppspeech_start_time_seconds"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Exposition:
     """A collector of `prometheus_client`: each time it is asked it looks at the board, the book and the budgets.
 
