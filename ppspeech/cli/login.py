@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ppspeech.cli.door import Authority, Certificate, Insecure, Model, Pin, ShowTranscript, door_to
-from ppspeech.cli.serve import Drain, Metrics, Running, StoreKey, run_server, service_files
+from ppspeech.cli.serve import Drain, Metrics, Running, StoreKey, run_server, service_files, store_address
 from ppspeech.errors import AudioError, PpspeechError
 from ppspeech.screen import Console
 
@@ -76,7 +76,7 @@ def serve(
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
     chosen = LoginDeployment(false_accept, digits, seconds, tries, locked, enroll)
-    shared = store if is_address(store) else ""
+    shared = store_address(store) if is_address(store) else ""
     if shared and state is None:
         raise PpspeechError("who has come is written down here, not in the database: give --state FOLDER too")
     held = load_bundle(bundle)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, Server, ShowTranscript, door_to
-from ppspeech.cli.serve import Drain, Metrics, Running, Store, StoreKey, run_server, service_files
+from ppspeech.cli.serve import Drain, Metrics, Running, Store, StoreKey, run_server, service_files, store_address
 from ppspeech.errors import AudioError, PpspeechError
 from ppspeech.screen import Console
 
@@ -101,7 +101,7 @@ def serve(
     held = read_index(path)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         served = ServedMusic.of("music", held, cast("tuple[FindBy, ...]", tuple(by or WAYS)))
-        files = service_files(folder, budget, metrics, store, store_key)
+        files = service_files(folder, budget, metrics, store_address(store), store_key)
         run_server([served], files, Running(listen, tls, insecure, sessions, drain, metrics))
 
 

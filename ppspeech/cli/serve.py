@@ -1,6 +1,7 @@
 """`ppspeech serve`: answer clients whose voices stay with them."""
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -33,7 +34,8 @@ Store = Annotated[
     typer.Option(
         metavar="ADDRESS",
         help="A database that servers share, postgresql://USER@HOST:PORT/DATABASE, or @FILE for a file that holds it: "
-        "budgets, galleries and accounts. Its password is in PGPASSFILE, PGPASSWORD or that file.",
+        "budgets, galleries and accounts. By default that of PPSPEECH_STORE, if it is set. Its password is in "
+        "PGPASSFILE, PGPASSWORD, that file or PPSPEECH_STORE.",
     ),
 ]
 StoreKey = Annotated[
@@ -188,7 +190,7 @@ def serve(
         raise PpspeechError("names and words that are ours to learn need a --state folder to be written in")
     sources = named(bundles)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
-        files = service_files(folder, budget, metrics, store, store_key)
+        files = service_files(folder, budget, metrics, store_address(store), store_key)
         served = open_all(sources, files, chosen)
         how = Running(listen, tls, insecure, sessions, drain, metrics, web, tuple(web_origin or ()))
         run_server(served, files, how)
@@ -218,13 +220,23 @@ def is_port(metrics: str) -> bool:
     return re.fullmatch(r"[^/]+:[0-9]{1,5}", metrics) is not None
 
 
+def store_address(option: str) -> str:
+    """Where what servers share is: as the command line says, without a password, or PPSPEECH_STORE; else nothing.
+
+    Raises PpspeechError for a password that everybody on this machine can read.
+    """
+    from ppspeech.service.store import refuse_password
+
+    return refuse_password(option) or os.environ.get("PPSPEECH_STORE", "")
+
+
 def service_files(folder: Path, budget: int | None, metrics: str, store: str, store_key: Path | None) -> "ServiceFiles":
     """What sessions share, in a folder and, where one is given, a database. Raises PpspeechError for what cannot be."""
     from ppspeech.service import ServiceFiles
-    from ppspeech.service.store import open_store, refuse_password
+    from ppspeech.service.store import open_store
 
     path = Path(metrics) if metrics and not is_port(metrics) else None
-    shared = open_store(refuse_password(store) or None, store_key)
+    shared = open_store(store or None, store_key)
     return ServiceFiles.at(folder, "usual" if budget is None else budget, path, shared)
 
 

@@ -5,7 +5,7 @@ import signal
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from ppspeech.errors import PpspeechError, ProtocolError
 from ppspeech.evidence.bench.local_postgres import LocalPostgres
 from ppspeech.evidence.bench.scale_store import FleetServer, counted, fleet_server, spend_through_two
 from ppspeech.network import Limits, make_certificate
-from ppspeech.service import BudgetSpentError, Client, NotNowError, connect, server_health
+from ppspeech.service import BudgetSpentError, Client, NotNowError, connect, open_door, server_health
 from ppspeech.service.client.session import ClientSession
 from ppspeech.service.requests import Ask, Request, send_request
 from tests.service.database import database, emptied, key_file
@@ -65,10 +65,22 @@ def begun(client: Client) -> ClientSession:
     return session
 
 
+def until(said: Callable[[], bool]) -> None:
+    """Wait for what must come, however busy the machine is."""
+    ends = time.monotonic() + 120
+    while not said():
+        assert time.monotonic() < ends
+        time.sleep(0.1)
+
+
 def test_one_budget_through_two_servers_and_a_kill(folder: Path, running: LocalPostgres) -> None:
     """An interrupted question counts as spent; nothing else is missing, and nothing is answered that was not paid."""
-    with server(folder, running, "--budget", "6") as first, server(folder, running, "--budget", "6") as second:
-        session = begun(client_of(first))  # one answered, one begun
+    with (
+        server(folder, running, "--budget", "6") as first,
+        server(folder, running, "--budget", "6") as second,
+        client_of(first) as asking,
+    ):
+        session = begun(asking)  # one answered, one begun
         assert look(first, "/healthz")[0] == 200
         assert look(first, "/elsewhere")[0] == 404
         with client_of(second) as other:
@@ -81,22 +93,21 @@ def test_one_budget_through_two_servers_and_a_kill(folder: Path, running: LocalP
             with pytest.raises(BudgetSpentError):
                 other.search("nine")
         assert counted(running) == 6
-        health = server_health(second.address, pin=second.pin)
+        health = server_health(open_door(second.address, pin=second.pin))
         assert health["all_servers"]["queries"] >= health["queries"] == 4
-        wait_until_closed(first)
+        until(lambda: is_gone(first))
 
 
-def wait_until_closed(killed: FleetServer) -> None:
-    """Who watches goes with the server that was killed."""
-    for _ in range(600):
-        try:
-            look(killed, "/healthz")
-        except (urllib.error.URLError, ConnectionError):
-            return
-        time.sleep(0.1)
-    pytest.fail("its metrics are still there")
+def is_gone(killed: FleetServer) -> bool:
+    """Whether who watches has gone with the server that was killed."""
+    try:
+        look(killed, "/healthz")
+    except (urllib.error.URLError, ConnectionError):
+        return True
+    return False
 
 
+@pytest.mark.slow
 def test_many_sessions_lose_nothing(running: LocalPostgres, folder: Path) -> None:
     assert folder.is_dir()
     spent = spend_through_two(running, sessions=8, budget=12)
@@ -107,8 +118,7 @@ def test_many_sessions_lose_nothing(running: LocalPostgres, folder: Path) -> Non
 
 
 def test_a_lost_database_is_told_and_an_end_is_in_order(running: LocalPostgres, folder: Path) -> None:
-    with server(folder, running, "--budget", "5", "--drain", "60") as at:
-        client = client_of(at)
+    with server(folder, running, "--budget", "5", "--drain", "60") as at, client_of(at) as client:
         assert client.search("nine").value == [0]
         assert look(at, "/readyz") == (200, "ok\n")
         running.stop()
@@ -119,7 +129,7 @@ def test_a_lost_database_is_told_and_an_end_is_in_order(running: LocalPostgres, 
                 client_of(at)
             assert look(at, "/healthz")[0] == 200
             assert "ppspeech_store_up 0.0" in look(at, "/metrics")[1]
-            assert look(at, "/readyz") == (503, "the store cannot be reached\n")
+            until(lambda: look(at, "/readyz") == (503, "the store cannot be reached\n"))
         finally:
             running.start()
         assert client.search("nine").value == [0]  # in the same session
@@ -133,9 +143,7 @@ def test_a_lost_database_is_told_and_an_end_is_in_order(running: LocalPostgres, 
 def end_in_order(at: FleetServer, client: Client) -> None:
     """Not ready first, nobody new, who is inside is answered, and then it ends, and well."""
     at.process.send_signal(signal.SIGTERM)
-    while look(at, "/readyz")[0] == 200:
-        assert at.process.poll() is None
-    assert look(at, "/readyz") == (503, "draining\n")
+    until(lambda: look(at, "/readyz") == (503, "draining\n"))
     assert look(at, "/healthz") == (200, "ok\n")
     with pytest.raises((ProtocolError, OSError, PpspeechError)):
         client_of(at)
@@ -147,8 +155,7 @@ def end_in_order(at: FleetServer, client: Client) -> None:
 
 def test_an_end_has_a_bound(running: LocalPostgres, folder: Path) -> None:
     """A client that stays is ended."""
-    with server(folder, running, "--drain", "0") as at:
-        client = client_of(at)
+    with server(folder, running, "--drain", "0") as at, client_of(at) as client:
         client.search("nine")
         at.process.send_signal(signal.SIGTERM)
         assert at.process.wait(60) == 0

@@ -189,13 +189,27 @@ def everything(store: PostgresStore) -> bytes:
 def test_a_database_sees_no_name_and_no_template(store: PostgresStore) -> None:
     template = np.array([0.36, 0.48, 0.8])
     Gallery(store, "m", 2, 3).enroll("annabelle", template)
-    SealedGalleries(store, "m", GalleryPlan(3, 2)).put("familynames", "certificate:abcdef", made_gallery())
+    theirs = made_gallery()
+    SealedGalleries(store, "m", GalleryPlan(3, 2)).put("familynames", "certificate:abcdef", theirs)
     Accounts(store, "space").enroll("annabelle", b"under her own key")
     QueryBudget(store, 5).spend("m", "address:192.0.2.77", 1)
     seen = everything(store)
-    for secret in (b"annabelle", b"familynames", b"abcdef", b"192.0.2.77", template.astype("<f4").tobytes()[:8]):
-        assert secret not in seen
-    assert made_gallery().templates[:64] not in seen
+    secret = (b"annabelle", b"familynames", b"abcdef", b"192.0.2.77", template.astype("<f4").tobytes()[:8])
+    for each in (*secret, theirs.templates[:64], theirs.public_key[:64]):
+        assert each not in seen
+
+
+def test_a_database_does_not_see_who_is_the_same_elsewhere(store: PostgresStore) -> None:
+    """One name in two tables, of two models, as a client and as an owner: no value comes twice."""
+    for model in ("m", "n"):
+        QueryBudget(store, 5).spend(model, "ann", 1)
+        Gallery(store, model, 2, 3).enroll("ann", ANN)
+        SealedGalleries(store, model, GalleryPlan(3, 2)).put("ann", "ann", made_gallery())
+        Accounts(store, model).enroll("ann", b"under her own key")
+    with store._connected() as ask:
+        columns = ("client FROM queries", "name FROM speakers", "name FROM sealed", "owner FROM sealed")
+        tags = [tag for each in (*columns, "name FROM accounts") for (tag,) in ask(f"SELECT {each}")]
+    assert len(tags) == len(set(tags)) == 10
 
 
 @pytest.mark.parametrize(
@@ -291,6 +305,28 @@ def test_what_cannot_be_known_is_not_spent(store: PostgresStore, monkeypatch: py
     with pytest.raises(StoreLostError):
         table.alone(work)
     way.close()
+
+
+def test_what_a_vanished_server_held_is_free_again(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without power says no goodbye: its transaction, and the lock that it holds, end by the database's clock."""
+    monkeypatch.setitem(postgres_file.VANISHED, "idle_in_transaction_session_timeout", "1s")
+    begun, over = threading.Event(), threading.Event()
+
+    def vanish(ask: Ask) -> None:
+        ask("INSERT INTO queries VALUES ('m', 'c', 7)")
+        begun.set()
+        over.wait(60)
+
+    def hold() -> None:
+        with contextlib.suppress(StoreLostError):
+            store.table("queries").alone(vanish, "ann")
+
+    held = threading.Thread(target=hold)
+    held.start()
+    assert begun.wait(60)
+    assert store.table("queries").alone(lambda ask: ask("SELECT used FROM queries"), "ann") == []
+    over.set()
+    held.join()
 
 
 def test_a_full_database_is_waited_for(store: PostgresStore) -> None:

@@ -48,7 +48,7 @@ class Accounts:
         Raises RangeError for a name that cannot be.
         """
         check_speaker(name)
-        kept = tagged(self._place, name)
+        kept = self._tag(name)
 
         def work(ask: Ask) -> bool:
             ((held, taken),) = ask(_TAKEN, kept, self._space)
@@ -62,12 +62,12 @@ class Accounts:
     def sealed(self, name: str) -> bytes | None:
         """What is kept for a name."""
         query = "SELECT sealed FROM accounts WHERE space = ? AND name = ?"
-        found = self._table.rows(query, self._space, tagged(self._place, name))
+        found = self._table.rows(query, self._space, self._tag(name))
         return found[0][0] if found else None
 
     def begin(self, name: str) -> int:
         """Count an attempt of whoever has the key: 0 where it may go on, or else for how many seconds it may not."""
-        key = self._space, tagged(self._place, name)
+        key = self._space, self._tag(name)
 
         def work(ask: Ask) -> int:
             ((failed, last),) = ask("SELECT failed, last FROM accounts WHERE space = ? AND name = ?", *key)
@@ -82,9 +82,12 @@ class Accounts:
 
     def succeeded(self, name: str) -> None:
         """Forgive what was counted."""
-        key = self._space, tagged(self._place, name)
+        key = self._space, self._tag(name)
         query = "UPDATE accounts SET failed = 0 WHERE space = ? AND name = ?"
         self._table.alone(lambda ask: ask(query, *key), " ".join(key))
+
+    def _tag(self, name: str) -> str:
+        return tagged(self._place, name, "accounts", self._space)
 
 
 _TAKEN = "SELECT COUNT(*), COUNT(*) FILTER (WHERE name = ?) FROM accounts WHERE space = ?"

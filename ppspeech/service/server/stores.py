@@ -87,7 +87,7 @@ class QueryBudget:
 
         Raises StoreLostError where it is not certain that they are counted.
         """
-        limit, whose = self._limit_of(model), tagged(self._place, client)
+        limit, whose = self._limit_of(model), self._tag(model, client)
 
         def work(ask: Ask) -> tuple[bool, int]:
             row, used = self._row_of(ask, model, whose)
@@ -105,7 +105,7 @@ class QueryBudget:
         limit = self._limit_of(model)
         if limit is None:
             return None
-        return max(0, limit - self._row_of(self._table.rows, model, tagged(self._place, client))[1])
+        return max(0, limit - self._row_of(self._table.rows, model, self._tag(model, client))[1])
 
     def sums(self, model: str) -> tuple[int, int, int]:
         """Of all clients together: queries counted, clients, and how many of these have none left."""
@@ -118,9 +118,12 @@ class QueryBudget:
         """Whose row counts the queries of a client, its own while there is room, and how many it has counted."""
         found = ask(_USED, model, client)
         if not found and ask(_CLIENTS, model)[0][0] >= MOST_CLIENTS:
-            client = tagged(self._place, NEWCOMERS)
+            client = self._tag(model, NEWCOMERS)
             found = ask(_USED, model, client)
         return client, found[0][0] if found else 0
+
+    def _tag(self, model: str, client: str) -> str:
+        return tagged(self._place, client, "queries", model)
 
 
 _USED = "SELECT used FROM queries WHERE model = ? AND client = ?"
@@ -169,7 +172,7 @@ class Gallery:
         Whoever may enroll others under random names sees which of the two it was: a name that is taken is refused.
         """
         vector = self.check(name, template)
-        kept = tagged(self._place, name)
+        kept = self._tag(name)
 
         def work(ask: Ask) -> int | None:
             found = ask("SELECT name, place FROM speakers WHERE model = ? AND kind = ?", *self._own)
@@ -214,10 +217,13 @@ class Gallery:
         """A name and a template from a row. Raises PpspeechError where it is not what was kept."""
         if not isinstance(self._place, Path):
             spelled, _, data = opened(self._place, data, self._about(place)).partition(b"\0")
-            if tagged(self._place, spelled.decode()) != name:
+            if self._tag(spelled.decode()) != name:
                 raise PpspeechError("a row of the store is another speaker's: it is not used")
             name = spelled.decode()
         return name, np.frombuffer(data, "<f4").astype(np.float64)
+
+    def _tag(self, name: str) -> str:
+        return tagged(self._place, name, "speakers", *self._own)
 
     def _about(self, place: int) -> str:
         return f"speakers {' '.join(self._own)} {place}"
@@ -263,7 +269,7 @@ class SealedGalleries:
         """
         check_speaker(name)
         Prober(gallery)  # what could not be probed is not kept
-        kept, whose = tagged(self._place, name), tagged(self._place, owner)
+        kept, whose = self._tag("name", name), self._tag("owner", owner)
         parts = [sealed(self._place, part, self._about(name, at)) for at, part in enumerate(_parts(gallery))]
 
         def work(ask: Ask) -> bool:
@@ -279,11 +285,14 @@ class SealedGalleries:
     def get(self, name: str) -> EncryptedGallery | None:
         """The gallery of a name; None where there is none of this size."""
         query = "SELECT public_key, templates FROM sealed WHERE model = ? AND name = ? AND places = ?"
-        found = self._table.rows(query, self._model, tagged(self._place, name), self._plan.places)
+        found = self._table.rows(query, self._model, self._tag("name", name), self._plan.places)
         if not found:
             return None
         parts = (opened(self._place, part, self._about(name, at)) for at, part in enumerate(found[0]))
         return EncryptedGallery(self._plan, *parts)
+
+    def _tag(self, column: str, name: str) -> str:
+        return tagged(self._place, name, "sealed", self._model, column)
 
     def _about(self, name: str, part: int) -> str:
         return f"sealed {self._model} {self._plan.places} {part} {name}"

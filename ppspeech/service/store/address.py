@@ -88,7 +88,7 @@ def refuse_password(text: str) -> str:
     if re.match(r"[^/?#]*//[^/?#]*:[^/?#]*@", text) or "password=" in text:
         raise PpspeechError(
             "an address with a password can be read by everybody on this machine (`ps`): leave it out and set "
-            "PGPASSFILE or PGPASSWORD, or give --store @FILE, a file that holds the whole address"
+            "PGPASSFILE or PGPASSWORD, or give the whole address as PPSPEECH_STORE or in a file, --store @FILE"
         )
     return text
 
@@ -164,5 +164,5 @@ def _read(path: Path, what: str) -> str:
         return path.read_text("utf-8")
     except OSError as error:
         raise PpspeechError(f"cannot read {what} in {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
+    except ValueError:  # no text, or no path
         raise PpspeechError(f"{path} does not hold {what}: it is no text") from None

@@ -47,9 +47,13 @@ def table_at(place: Place, name: str, columns: str, what: str) -> Table:
     return SharedTable(place, name, columns, what)
 
 
-def tagged(place: Place, name: str) -> str:
-    """A name as it is kept: itself in a file of our own, a tag in a database."""
-    return place.seal.tag(name) if isinstance(place, PostgresStore) else name
+def tagged(place: Place, name: str, *where: str) -> str:
+    """A name as it is kept: itself in a file of our own, a tag in a database.
+
+    `where`: the table, and of which model or space; the same name elsewhere has another tag, so that a database does not
+    see that somebody who asks here is enrolled there.
+    """
+    return place.seal.tag(name, *where) if isinstance(place, PostgresStore) else name
 
 
 def sealed(place: Place, data: bytes, about: str) -> bytes:

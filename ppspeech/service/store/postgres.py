@@ -28,6 +28,13 @@ PATIENCE_SECONDS = 10.0  # for an answer, for a place among its connections, for
 PAUSE_SECONDS = 0.02
 IN_BETWEEN = {"40001", "40P01"}  # somebody else was; do it again
 FULL = {"53300", "57P03"}  # no more connections at the moment, or it is starting: wait
+VANISHED = {
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "idle_in_transaction_session_timeout": "20s",
+}
+"""A machine that loses its power says no goodbye: what it held is free again half a minute later."""
 TOLD = ("28", "3D", "42501")  # classes of errors whose words say what to do: wrong password, no database, not allowed
 
 
@@ -111,7 +118,7 @@ class PostgresStore:
             ssl_context=at.context(),
             timeout=patience,
             application_name="ppspeech",
-            startup_params={"search_path": SCHEMA},
+            startup_params={"search_path": SCHEMA, **VANISHED},
         )
 
     def _lost(self, error: BaseException) -> StoreLostError:

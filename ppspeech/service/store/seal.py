@@ -1,12 +1,13 @@
 """What a database is given to keep and cannot read: rows sealed under a key that the servers hold.
 
-    tag      a name as 32 hexadecimal digits, by a keyed hash: equal names are found, none is read
+    tag      a name as 32 hexadecimal digits, by a keyed hash: equal names of one table and model are found, none is read
     sealed   XChaCha20-Poly1305, bound to the row that it is of: one that was changed or moved is refused
 
 Whoever has the database and not the key learns how many rows there are, their sizes, counts in them, and when they
 change.
 """
 
+import json
 import os
 import re
 import secrets
@@ -62,9 +63,9 @@ class StoreSeal:
         """Which key it is, without telling it."""
         return self.tag("which key")
 
-    def tag(self, name: str) -> str:
-        """What stands for a name: the same each time, and nothing to whoever has no key."""
-        return blake2b(name.encode(), digest_size=16, key=self._tags).hexdigest()
+    def tag(self, name: str, *where: str) -> str:
+        """What stands for a name at one place: the same each time there, and nothing to whoever has no key."""
+        return blake2b(json.dumps([*where, name]).encode(), digest_size=16, key=self._tags).hexdigest()
 
     def key_for(self, use: str) -> bytes:
         """A key that all servers of the store have and nobody else, for another use."""
