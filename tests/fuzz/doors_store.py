@@ -86,4 +86,6 @@ def metrics_request() -> Door:
             said = here.recv(1 << 16)
         assert not said or said.startswith((b"HTTP/1.", b"<!DOCTYPE", b"ok", b"sums", b"here")), said[:80]
 
-    return Door(enter, (b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /metrics HTTP/1.0\r\n\r\n", b"GET /healthz\r\n"))
+    return Door(
+        enter, (b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /metrics HTTP/1.0\r\n\r\n", b"GET /healthz\r\n")
+    )

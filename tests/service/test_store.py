@@ -16,6 +16,7 @@ from ppspeech.evidence.bench.local_postgres import LocalPostgres
 from ppspeech.protocols.speakers import EncryptedGallery, GalleryPlan, Keeper
 from ppspeech.service import QueryBudget
 from ppspeech.service.login.accounts import Accounts
+from ppspeech.service.login.digits import kept_digits
 from ppspeech.service.server import stores
 from ppspeech.service.server.stores import Gallery, SealedGalleries
 from ppspeech.service.store import (
@@ -172,6 +173,18 @@ def test_accounts(place: Callable[[str], Place]) -> None:
     assert accounts.begin("ann") == 0
 
 
+def test_servers_hear_digits_alike(store: PostgresStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second server uses what the first has learned, to the last bit, and the database cannot read it."""
+    learned = iter([(np.full(3, 0.25), np.eye(3)), (np.full(3, 0.5), np.eye(3))])
+    monkeypatch.setattr("ppspeech.service.login.digits.learn_digits", lambda: next(learned))
+    (tmp_path / "other").mkdir()
+    first = kept_digits(tmp_path, store)
+    second = kept_digits(tmp_path / "other", store)
+    assert [each.tolist() for each in first] == [each.tolist() for each in second]
+    assert first[0].tolist() == [0.25] * 3
+    assert b"projection" not in everything(store)
+
+
 # What a database learns.
 
 
@@ -308,7 +321,7 @@ def test_what_cannot_be_known_is_not_spent(store: PostgresStore, monkeypatch: py
 
 
 def test_what_a_vanished_server_held_is_free_again(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without power says no goodbye: its transaction, and the lock that it holds, end by the database's clock."""
+    """A machine without power says no goodbye: the database ends its transaction, and gives up its lock."""
     monkeypatch.setitem(postgres_file.VANISHED, "idle_in_transaction_session_timeout", "1s")
     begun, over = threading.Event(), threading.Event()
 

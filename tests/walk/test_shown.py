@@ -25,6 +25,7 @@ from tests.walk.steps import GIVEN, STAGES
 
 HEADS = "needs a head on an embedding; tests/service/test_heads.py and test_wake.py do it with heads of their own"
 REGISTRY = "fetches packages; where there is a registry, "
+SHARED = "needs a PostgreSQL; tests/service/test_fleet.py starts one, with servers that share it"
 NOT_RUN = {
     "make demo": "sets up what `make setup` does and runs `ppspeech demo`: CI does the one, the walk the other",
     "make docs": "the site of the checkout itself; tests/test_site.py builds it in another folder",
@@ -36,6 +37,12 @@ NOT_RUN = {
     "python -m tests.pages": "writes pages of this checkout; tests/test_formats.py checks that it would change nothing",
     "python -m tests.vectors": "writes vectors of this checkout; tests/test_formats.py computes them again",
     "cat ann/certificate.pem bob/certificate.pem > /etc/ppspeech/clients.pem": "the walk writes that file with Python",
+    "export PGPASSFILE=secrets/pgpass": "changes nothing but the shell; tests/service/test_store.py reads such a file",
+    "ppspeech login serve --state --store --store-key": SHARED,
+    "ppspeech music serve --store --store-key": SHARED,
+    "ppspeech serve --store": SHARED,
+    "ppspeech serve words --budget --certificate --drain --key --listen --metrics --store --store-key": SHARED,
+    "ppspeech serve words --metrics --store --store-key": SHARED,
     "ppspeech recognize --listen": HEADS,
     "ppspeech serve my_words": HEADS,
     "ppspeech serve my_words --state --words": HEADS,

@@ -36,7 +36,9 @@ def run(quick: bool) -> list[Figure]:
     return [
         Figure("scale.session.mb", statistics.median(sessions) / MEGABYTE, "MB", note=f"{note}; {machine()}"),
         Figure("scale.session.most_mb", max(sessions) / MEGABYTE, "MB", note="of the session that has most"),
-        Figure("scale.session.server_mb", server / MEGABYTE, "MB", note="all that the process with the models has, once"),
+        Figure(
+            "scale.session.server_mb", server / MEGABYTE, "MB", note="all that the process with the models has, once"
+        ),
     ]
 
 

@@ -1,7 +1,7 @@
 """What follows from stored figures by arithmetic: `= 1e6 * keyword.viterbi.bytes / 1e9; GB` in a mark.
 
-Numbers, metrics, + - * / and parentheses; behind the semicolon the unit of what comes out. Times are in the unit in which
-they are stored.
+Numbers, metrics, + - * / and parentheses; behind the semicolon the unit of what comes out. Times are in the unit in
+which they are stored.
 """
 
 import ast

@@ -1,8 +1,8 @@
 """Figures that documents quote, between marks that readers do not see: what stands there comes from the store.
 
 `<!-- figure: fsdd.hmm.accuracy percent -->99.0 %<!-- end -->`: after the metric may stand which part of the figure is
-meant (`value`, the default, `interval`, `low`, `high`, `peer`, `ratio`), and a form as in `shown.yaml`. What begins with
-`=` follows from figures by arithmetic (`computed`). What is in code type or a code block is an example, and stays.
+meant (`value`, the default, `interval`, `low`, `high`, `peer`, `ratio`), and a form as in `shown.yaml`. What begins
+with `=` follows from figures by arithmetic (`computed`). What is in code type or a code block is an example, and stays.
 """
 
 import re

@@ -50,8 +50,8 @@ def table_at(place: Place, name: str, columns: str, what: str) -> Table:
 def tagged(place: Place, name: str, *where: str) -> str:
     """A name as it is kept: itself in a file of our own, a tag in a database.
 
-    `where`: the table, and of which model or space; the same name elsewhere has another tag, so that a database does not
-    see that somebody who asks here is enrolled there.
+    `where`: the table, and of which model or space; the same name elsewhere has another tag, so that a database does
+    not see that somebody who asks here is enrolled there.
     """
     return place.seal.tag(name, *where) if isinstance(place, PostgresStore) else name
 

@@ -1,6 +1,6 @@
 """What a database is given to keep and cannot read: rows sealed under a key that the servers hold.
 
-    tag      a name as 32 hexadecimal digits, by a keyed hash: equal names of one table and model are found, none is read
+    tag      a name as 32 hexadecimal digits, by a keyed hash: a name is found again in its table, none is read
     sealed   XChaCha20-Poly1305, bound to the row that it is of: one that was changed or moved is refused
 
 Whoever has the database and not the key learns how many rows there are, their sizes, counts in them, and when they

@@ -1,4 +1,4 @@
-"""`ppspeech bench scale-session`, and what `scale-store` calls lost; the whole of it is in tests/service/test_fleet.py."""
+"""`ppspeech bench scale-session`, and what `scale-store` calls lost; all of it runs in tests/service/test_fleet.py."""
 
 from collections import Counter
 
