@@ -1084,7 +1084,7 @@ MISUSE = [
     Step(
         "a password that everybody can read",
         "ppspeech serve text.txt --store postgresql://ann:hush@127.0.0.1:9/words --store-key secrets/store.key",
-        "^(?s)(?!.*hush).*PGPASSFILE",
+        r"(?s)\A(?!.*hush).*PGPASSFILE",
         code=2,
     ),
     Step(
