@@ -84,7 +84,7 @@ STORE = [
     mutant(
         "store: answers that are not counted",
         "whoever keeps the database from a server has the model",
-        "tests/service/test_fleet.py::test_a_lost_database_is_told_and_an_end_is_in_order",
+        f"{TESTS}::test_what_cannot_be_counted_is_not_answered",
         (
             "service/server/session.py",
             "            send_ready(channel, False, NOT_NOW)\n            continue\n",

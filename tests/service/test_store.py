@@ -2,10 +2,12 @@
 
 import contextlib
 import multiprocessing
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,10 @@ from ppspeech.protocols.speakers import EncryptedGallery, GalleryPlan, Keeper
 from ppspeech.service import QueryBudget
 from ppspeech.service.login.accounts import Accounts
 from ppspeech.service.login.digits import kept_digits
+from ppspeech.service.requests import NOT_NOW, Ask, Request
 from ppspeech.service.server import stores
+from ppspeech.service.server.book import Tally
+from ppspeech.service.server.session import Handler, run_session
 from ppspeech.service.server.stores import Gallery, SealedGalleries
 from ppspeech.service.store import (
     MIGRATIONS,
@@ -33,7 +38,8 @@ from ppspeech.service.store import (
 )
 from ppspeech.service.store import postgres as postgres_file
 from ppspeech.service.store.schema import migrate
-from ppspeech.storage import Ask
+from ppspeech.storage import Ask as Asking
+from tests.fuzz.door import Says
 from tests.service.database import Way, database, emptied, key_file
 
 ANN, BOB = np.eye(3)[0], np.eye(3)[1]
@@ -103,7 +109,7 @@ def test_transactions_are_alone_whatever_they_are_about(place: Callable[[str], P
     meeting = threading.Barrier(2)
 
     def count(name: str) -> None:
-        def work(ask: Ask) -> None:
+        def work(ask: Asking) -> None:
             ((used,),) = ask("SELECT used FROM queries WHERE model = 'm'")
             if isinstance(place("t"), PostgresStore):  # a file lets the second wait before it reads
                 with contextlib.suppress(threading.BrokenBarrierError):  # done again, alone
@@ -124,7 +130,7 @@ def test_transactions_are_alone_whatever_they_are_about(place: Callable[[str], P
 def test_an_error_undoes_all_of_it(place: Callable[[str], Place]) -> None:
     table = table_at(place("t"), "queries", "model TEXT, client TEXT, used INTEGER", "counts")
 
-    def work(ask: Ask) -> None:
+    def work(ask: Asking) -> None:
         ask("INSERT INTO queries VALUES ('m', 'c', 1)")
         raise PpspeechError("no")
 
@@ -311,7 +317,7 @@ def test_what_cannot_be_known_is_not_spent(store: PostgresStore, monkeypatch: py
     way = Way(store.address.port, cut_after=b"COMMIT")
     table = replace(store, address=replace(store.address, port=way.port)).table("queries")
 
-    def work(ask: Ask) -> int:
+    def work(ask: Asking) -> int:
         way.shut()
         return len(ask("INSERT INTO queries VALUES ('m', 'c', 1)"))
 
@@ -325,7 +331,7 @@ def test_what_a_vanished_server_held_is_free_again(store: PostgresStore, monkeyp
     monkeypatch.setitem(postgres_file.VANISHED, "idle_in_transaction_session_timeout", "1s")
     begun, over = threading.Event(), threading.Event()
 
-    def vanish(ask: Ask) -> None:
+    def vanish(ask: Asking) -> None:
         ask("INSERT INTO queries VALUES ('m', 'c', 7)")
         begun.set()
         over.wait(60)
@@ -340,6 +346,31 @@ def test_what_a_vanished_server_held_is_free_again(store: PostgresStore, monkeyp
     assert store.table("queries").alone(lambda ask: ask("SELECT used FROM queries"), "ann") == []
     over.set()
     held.join()
+
+
+class Told(Says):
+    """A client that says these messages, and keeps what it is told."""
+
+    def __init__(self, *messages: bytes) -> None:
+        super().__init__(*messages)
+        self.heard: list[bytes] = []
+
+    def send(self, kind: int, payload: bytes | bytearray | memoryview) -> None:
+        self.heard.append(bytes(payload))
+
+
+def test_what_cannot_be_counted_is_not_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: object) -> None:
+        raise StoreLostError("gone")
+
+    monkeypatch.setattr(QueryBudget, "spend", lost)
+    answered: list[object] = []
+    handlers = {Ask.WORDS: Handler(lambda *_: answered.append(1))}
+    served: Any = SimpleNamespace(offer=SimpleNamespace(fingerprint="m"), meet=lambda *_: handlers)
+    tally, client = Tally(), Told(Request(Ask.WORDS).encode(), Request(Ask.BYE).encode())
+    run_session(served, client, tally, QueryBudget(tmp_path / "b.sqlite", 5))
+    assert (answered, tally.unable, tally.queries) == ([], 1, 0)
+    assert client.heard == [struct.pack(">BI", 0, NOT_NOW)]
 
 
 def test_a_full_database_is_waited_for(store: PostgresStore) -> None:
