@@ -5,11 +5,11 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from ppspeech.errors import CorpusError, PpspeechError
 
@@ -107,6 +107,28 @@ def locked_folder(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+Given = TypeVar("Given")
+
+Ask = Callable[..., list[Any]]
+"""A question in SQL with its values, one for each `?`: the rows that it gives."""
+
+
+class Table(Protocol):
+    """One table that processes share: in a file of its own (`SharedTable`), or in a database that machines share."""
+
+    def alone(self, work: Callable[[Ask], Given], about: str = "") -> Given:
+        """Read and write with nobody in between, and give what `work` gave; an error undoes all of it.
+
+        `work` may be done again where somebody was in between, and counts once: it must do nothing but ask. Those who
+        say the same in `about` wait for one another instead; it holds whatever they say.
+        """
+        ...
+
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """What a question gives."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SharedTable:
     """One table in a file of its own that processes read and write at the same time, and that outlives them.
@@ -145,6 +167,11 @@ class SharedTable:
         with closing(self._open()) as database, database:
             database.execute("BEGIN IMMEDIATE")  # takes the lock before reading
             yield database
+
+    def alone(self, work: Callable[[Ask], Given], about: str = "") -> Given:  # noqa: ARG002 - a file has one lock
+        """What `work` gives when it is done with nobody in between; see `Table.alone`."""
+        with self.transaction() as database:
+            return work(lambda query, *values: database.execute(query, values).fetchall())
 
     def rows(self, query: str, *values: Any) -> list[Any]:
         """What a question in SQL gives."""

@@ -30,8 +30,8 @@ def bench(
 ) -> None:
     """Measure ppspeech beside its peers, in one run; without a name, list what can be measured and what that needs.
 
-    A name that only begins others runs all of these: `scale` stands for every `scale-...`. With --ray, each has a node of
-    the cluster to itself, as what is timed must; figures are then of those machines, and are not stored.
+    A name that only begins others runs all of these: `scale` stands for every `scale-...`. With --ray, each has a node
+    of the cluster to itself, as what is timed must; figures are then of those machines, and are not stored.
 
     Examples: `ppspeech bench`, `ppspeech bench features`, `ppspeech bench features --quick --json`,
     `ppspeech bench features --store`, `ppspeech bench scale --quick`, `ppspeech bench --all --ray HOST:PORT`

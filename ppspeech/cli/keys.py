@@ -1,4 +1,4 @@
-"""`ppspeech keys`: certificates by which client and server know each other, and keys that sign bundles."""
+"""`ppspeech keys`: certificates by which client and server know each other, keys that sign bundles or seal stores."""
 
 import json
 import re
@@ -13,8 +13,11 @@ from ppspeech.screen import Console
 
 def keys(
     what: Annotated[
-        Literal["new", "signing"],
-        typer.Argument(help="`new` makes a certificate and its key, `signing` a key that signs bundles."),
+        Literal["new", "signing", "store"],
+        typer.Argument(
+            help="`new` makes a certificate and its key, `signing` a key that signs bundles, `store` one under which "
+            "servers seal what a database keeps."
+        ),
     ],
     folder: Annotated[Path, typer.Argument(help="Where they go; made if it is not there.")],
     name: Annotated[
@@ -28,12 +31,16 @@ def keys(
     A server shows it with `ppspeech serve --certificate … --key …`, and lets in a client's with `--client-ca`. A
     signing key vouches for bundles: `ppspeech sign words --key my_keys/signing.pem`.
 
-    Examples: `ppspeech keys new my_keys --name speech.example.org`, `ppspeech keys signing my_keys`
+    Examples: `ppspeech keys new my_keys --name speech.example.org`, `ppspeech keys signing my_keys`,
+    `ppspeech keys store my_keys`
     """
     from ppspeech.network import make_certificate
 
     if what == "signing":
         _make_signing_key(folder, as_json)
+        return
+    if what == "store":
+        _make_store_key(folder, as_json)
         return
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     certificate, key = folder / "certificate.pem", folder / "key.pem"
@@ -67,3 +74,17 @@ def _make_signing_key(folder: Path, as_json: bool) -> None:
     console = Console()
     console.print(f"key:        {key} (keep it to yourself)")
     console.print(f"public key: {public} (whoever gets a bundle needs it: `ppspeech verify-release … --key`)")
+
+
+def _make_store_key(folder: Path, as_json: bool) -> None:
+    from ppspeech.service.store import write_store_key
+
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    key = folder / "store.key"
+    write_store_key(key)
+    if as_json:
+        typer.echo(json.dumps({"key": str(key)}))
+        return
+    console = Console()
+    console.print(f"key: {key} (every server of the store needs it, and the database must not have it)")
+    console.print("what it seals is lost with it: keep a copy where the database's copies are not", style="dim")

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ppspeech.cli.door import Authority, Certificate, Insecure, Model, Pin, ShowTranscript, door_to
-from ppspeech.cli.serve import run_server
+from ppspeech.cli.serve import Drain, Metrics, Running, StoreKey, run_server, service_files, store_address
 from ppspeech.errors import AudioError, PpspeechError
 from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.audio import Samples
     from ppspeech.service import Answer
+    from ppspeech.service.store import Place
 
 RECORDED_S = 12.0
 
@@ -23,14 +24,21 @@ Name = Annotated[str, typer.Argument(help="Who it is.")]
 OwnKey = Annotated[
     Path, typer.Option("--key", help="The file of the person's own key, which seals the template at the server.")
 ]
-Accounts = Annotated[Path, typer.Option(help="The --store of `ppspeech login serve`.")]
+Accounts = Annotated[str, typer.Option(metavar="FOLDER|ADDRESS", help="The --store of `ppspeech login serve`.")]
 ONE = "One JSON object."
 TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="The private key of --certificate, PEM.")]
 
 
 def serve(
     bundle: Annotated[Path, typer.Argument(help="What `ppspeech voices learn` has made, with a cohort.")],
-    store: Annotated[Path, typer.Option(help="Folder that keeps accounts, sealed, budgets, and who has come.")],
+    store: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER|ADDRESS",
+            help="Folder that keeps accounts, sealed, budgets, and who has come; or a database that servers share, "
+            "postgresql://USER@HOST:PORT/DATABASE or @FILE, with --state and --store-key.",
+        ),
+    ],
     listen: Annotated[str, typer.Option(help="HOST:PORT to listen at; port 0 takes a free one.")] = "127.0.0.1:7000",
     false_accept: Annotated[float, typer.Option(help="Let a stranger's voice pass at this rate, 0 to 1.")] = 0.01,
     digits: Annotated[int, typer.Option(help="So many are asked for.", min=1, max=8)] = 4,
@@ -44,8 +52,11 @@ def serve(
     client_ca: Annotated[
         Path | None, typer.Option(help="Let in only clients whose certificate is, or is signed by, one of these.")
     ] = None,
-    metrics: Annotated[Path | None, typer.Option(help="Keep sums here, in Prometheus' text format.")] = None,
+    state: Annotated[Path | None, typer.Option(help="With a database: folder that keeps who has come here.")] = None,
+    store_key: StoreKey = None,
+    metrics: Metrics = "",
     sessions: Annotated[int, typer.Option(help="Clients at a time, a process each.", min=1)] = 64,
+    drain: Drain = 10.0,
     insecure: Annotated[bool, typer.Option("--insecure", help="Plain TCP, on a loopback address, to try out.")] = False,
 ) -> None:
     """Let people in by their voice and by digits that we ask for. We hear nothing, and learn one bit an attempt.
@@ -62,17 +73,21 @@ def serve(
 
     from ppspeech.bundle import load_bundle
     from ppspeech.network import own_tls
-    from ppspeech.service import ServiceFiles
     from ppspeech.service.login import LoginDeployment, ServedLogin
     from ppspeech.service.server import kept_folder, log_as_json
+    from ppspeech.service.store import is_address
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
     chosen = LoginDeployment(false_accept, digits, seconds, tries, locked, enroll)
+    shared = store_address(store) if is_address(store) else ""
+    if shared and state is None:
+        raise PpspeechError("who has come is written down here, not in the database: give --state FOLDER too")
     held = load_bundle(bundle)
-    with log_as_json(), kept_folder(store) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
-        served = ServedLogin.of("login", held, folder, chosen)
-        files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)
-        run_server([served], files, listen, tls, insecure=insecure, sessions=sessions)
+    kept = state if shared else Path(store)
+    with log_as_json(), kept_folder(kept) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
+        files = service_files(folder, budget, metrics, shared, store_key)
+        served = ServedLogin.of("login", held, folder, chosen, store=files.store)
+        run_server([served], files, Running(listen, tls, insecure, sessions, drain, metrics))
 
 
 def enroll(
@@ -156,21 +171,39 @@ def check(
     _say(name, answer, as_json)
 
 
-def remove(name: Name, store: Accounts, as_json: Annotated[bool, typer.Option("--json", help=ONE)] = False) -> None:
+def _accounts(store: str, key: Path | None) -> "Place":
+    """The folder, or the database, that keeps accounts. Raises PpspeechError for what cannot be opened."""
+    from ppspeech.service.store import is_address, open_store
+
+    shared = open_store(store_address(store) if is_address(store) else None, key)
+    return Path(store) if shared is None else shared
+
+
+def remove(
+    name: Name,
+    store: Accounts,
+    store_key: StoreKey = None,
+    as_json: Annotated[bool, typer.Option("--json", help=ONE)] = False,
+) -> None:
     """Forget somebody who could log in: the name and the sealed template. For whoever keeps the store.
 
-    It holds at once, also for a server that is running, and leaves no byte of the template in the store. That somebody
+    It holds at once, also for a server that is running, and leaves no byte of the template in the folder. That somebody
     of this name came before is still written in its logins.jsonl. The name may be enrolled again.
 
     Example: `ppspeech login remove ann --store people`
     """
     from ppspeech.service.login import remove_account
 
-    remove_account(store, name)
+    remove_account(_accounts(store, store_key), name)
     _done({"name": name, "removed": True}, f"{name} is forgotten, and may be enrolled again", as_json)
 
 
-def unlock(name: Name, store: Accounts, as_json: Annotated[bool, typer.Option("--json", help=ONE)] = False) -> None:
+def unlock(
+    name: Name,
+    store: Accounts,
+    store_key: StoreKey = None,
+    as_json: Annotated[bool, typer.Option("--json", help=ONE)] = False,
+) -> None:
     """Let somebody try again who failed too often: their failures are forgiven. For whoever keeps the store.
 
     It holds at once, also for a server that is running. Ask who it is by another way first: only who has the person's
@@ -180,7 +213,7 @@ def unlock(name: Name, store: Accounts, as_json: Annotated[bool, typer.Option("-
     """
     from ppspeech.service.login import unlock_account
 
-    unlock_account(store, name)
+    unlock_account(_accounts(store, store_key), name)
     _done({"name": name, "unlocked": True}, f"{name} may try again", as_json)
 
 

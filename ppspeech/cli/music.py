@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, Server, ShowTranscript, door_to
-from ppspeech.cli.serve import run_server
+from ppspeech.cli.serve import Drain, Metrics, Running, Store, StoreKey, run_server, service_files, store_address
 from ppspeech.errors import AudioError, PpspeechError
 from ppspeech.screen import Console
 
@@ -78,8 +78,11 @@ def serve(
     client_ca: Annotated[
         Path | None, typer.Option(help="Let in only clients whose certificate is, or is signed by, one of these.")
     ] = None,
-    metrics: Annotated[Path | None, typer.Option(help="Keep sums here, in Prometheus' text format.")] = None,
+    store: Store = "",
+    store_key: StoreKey = None,
+    metrics: Metrics = "",
     sessions: Annotated[int, typer.Option(help="Clients at a time, a process each.", min=1)] = 64,
+    drain: Drain = 10.0,
     insecure: Annotated[bool, typer.Option("--insecure", help="Plain TCP, on a loopback address, to try out.")] = False,
 ) -> None:
     """Tell clients which of our songs they hear, and learn nothing: neither the clip nor the song. JSON logs on
@@ -91,15 +94,15 @@ def serve(
     import torch
 
     from ppspeech.network import own_tls
-    from ppspeech.service import WAYS, ServiceFiles, read_index
+    from ppspeech.service import WAYS, read_index
     from ppspeech.service.server import ServedMusic, kept_folder, log_as_json
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
     held = read_index(path)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         served = ServedMusic.of("music", held, cast("tuple[FindBy, ...]", tuple(by or WAYS)))
-        files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)
-        run_server([served], files, listen, tls, insecure=insecure, sessions=sessions)
+        files = service_files(folder, budget, metrics, store_address(store), store_key)
+        run_server([served], files, Running(listen, tls, insecure, sessions, drain, metrics))
 
 
 def find(

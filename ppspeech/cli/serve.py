@@ -1,7 +1,11 @@
 """`ppspeech serve`: answer clients whose voices stay with them."""
 
 import json
+import os
+import re
 from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -17,6 +21,28 @@ if TYPE_CHECKING:
 
 
 Chosen = TypeVar("Chosen")
+
+Metrics = Annotated[
+    str,
+    typer.Option(
+        metavar="HOST:PORT|FILE",
+        help="Sums for Prometheus: at a port of its own, with /healthz and /readyz, or in a file that is kept up.",
+    ),
+]
+Store = Annotated[
+    str,
+    typer.Option(
+        metavar="ADDRESS",
+        help="A database that servers share, postgresql://USER@HOST:PORT/DATABASE, or @FILE for a file that holds it: "
+        "budgets, galleries and accounts. By default that of PPSPEECH_STORE, if it is set. Its password is in "
+        "PGPASSFILE, PGPASSWORD, that file or PPSPEECH_STORE.",
+    ),
+]
+StoreKey = Annotated[
+    Path | None,
+    typer.Option(help="File of the key under which the servers seal what the database keeps (`ppspeech keys store`)."),
+]
+Drain = Annotated[float, typer.Option(help="Seconds that sessions get to end after SIGTERM.", min=0, max=3600)]
 
 
 def serve(
@@ -91,8 +117,8 @@ def serve(
         ),
     ] = None,
     enroll: Annotated[bool, typer.Option("--enroll", help="Speakers: let clients enroll; keep --state safe.")] = False,
-    store: Annotated[
-        bool, typer.Option("--store", help="Speakers: keep encrypted galleries of others (`enroll --private`).")
+    galleries: Annotated[
+        bool, typer.Option("--galleries", help="Speakers: keep encrypted galleries of others (`enroll --private`).")
     ] = False,
     budget: Annotated[
         int | None,
@@ -106,8 +132,11 @@ def serve(
     client_ca: Annotated[
         Path | None, typer.Option(help="Let in only clients whose certificate is, or is signed by, one of these.")
     ] = None,
-    metrics: Annotated[Path | None, typer.Option(help="Keep sums here, in Prometheus' text format.")] = None,
+    store: Store = "",
+    store_key: StoreKey = None,
+    metrics: Metrics = "",
     sessions: Annotated[int, typer.Option(help="Clients at a time, a process each.", min=1)] = 64,
+    drain: Drain = 10.0,
     insecure: Annotated[bool, typer.Option("--insecure", help="Plain TCP, on a loopback address, to try out.")] = False,
     web: Annotated[
         str | None,
@@ -132,7 +161,8 @@ def serve(
     0.0.0.0:7000 --certificate c.pem --key k.pem --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices
     --enroll --state people --scoring gmm --cohort others`, `ppspeech serve meetings.archive`, `ppspeech serve
     sentences --spotting threshold=40`, `ppspeech serve calls.txt --texts tells=count`, `ppspeech serve words --web
-    127.0.0.1:7443`
+    127.0.0.1:7443`, `ppspeech serve words --store postgresql://ppspeech@db.example/ppspeech --store-key store.key
+    --metrics 127.0.0.1:9464`
     """
     import torch
 
@@ -140,7 +170,6 @@ def serve(
     from ppspeech.service import (
         Deployment,
         SentenceDeployment,
-        ServiceFiles,
         SpeakerDeployment,
         SpotDeployment,
         TextDeployment,
@@ -152,7 +181,7 @@ def serve(
         words=choices(Deployment(frames=frames), words, "--words"),
         sentences=choices(SentenceDeployment(frames=frames), sentences, "--sentences"),
         speakers=choices(
-            SpeakerDeployment(frames=frames, enrolls=enroll, stores=store, scoring=scoring, cohort=cohort or None),
+            SpeakerDeployment(frames=frames, enrolls=enroll, stores=galleries, scoring=scoring, cohort=cohort or None),
             speakers,
             "--speakers",
         ),
@@ -163,30 +192,90 @@ def serve(
         raise PpspeechError("names and words that are ours to learn need a --state folder to be written in")
     sources = named(bundles)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
-        files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)
+        files = service_files(folder, budget, metrics, store_address(store), store_key)
         served = open_all(sources, files, chosen)
-        origins = tuple(web_origin or ())
-        run_server(served, files, listen, tls, insecure=insecure, sessions=sessions, web=web, web_origins=origins)
+        how = Running(listen, tls, insecure, sessions, drain, metrics, web, tuple(web_origin or ()))
+        run_server(served, files, how)
 
 
-def run_server(
-    served: "Sequence[Served]",
-    files: "ServiceFiles",
-    listen: str,
-    tls: "ServerTls | None",
-    *,
-    insecure: bool,
-    sessions: int,
-    web: str | None = None,
-    web_origins: Sequence[str] = (),
-) -> None:
-    """Listen, say how clients come in, and answer them until stopped."""
+@dataclass(frozen=True)
+class Running:
+    """How a server runs, as the command line says it."""
+
+    listen: str
+    tls: "ServerTls | None"
+    insecure: bool
+    sessions: int
+    drain: float = 10.0
+    metrics: str = ""
+    web: str | None = None
+    web_origins: Sequence[str] = ()
+
+    @property
+    def watched_at(self) -> str | None:
+        """HOST:PORT for whoever watches; None where metrics are a file, or there are none."""
+        return self.metrics if is_port(self.metrics) else None
+
+
+def is_port(metrics: str) -> bool:
+    """Whether HOST:PORT is meant, and not a file."""
+    return re.fullmatch(r"[^/]+:[0-9]{1,5}", metrics) is not None
+
+
+def store_address(option: str) -> str:
+    """Where what servers share is: as the command line says, without a password, or PPSPEECH_STORE; else nothing.
+
+    Raises PpspeechError for a password that everybody on this machine can read.
+    """
+    from ppspeech.service.store import refuse_password
+
+    return refuse_password(option) or os.environ.get("PPSPEECH_STORE", "")
+
+
+def service_files(folder: Path, budget: int | None, metrics: str, store: str, store_key: Path | None) -> "ServiceFiles":
+    """What sessions share, in a folder and, where one is given, a database. Raises PpspeechError for what cannot be."""
+    from ppspeech.service import ServiceFiles
+    from ppspeech.service.store import open_store
+
+    path = Path(metrics) if metrics and not is_port(metrics) else None
+    shared = open_store(store or None, store_key)
+    return ServiceFiles.at(folder, "usual" if budget is None else budget, path, shared)
+
+
+def run_server(served: "Sequence[Served]", files: "ServiceFiles", how: Running) -> None:
+    """Listen, say how clients come in, and answer them until stopped; who watches may look until the last session ends.
+
+    Their port is opened first, by a process of its own: one that came later would hold those of the clients open.
+    """
+    from ppspeech.network import Board
+    from ppspeech.service.metrics import Exposition, watched
     from ppspeech.service.server import listening, services_of
 
-    services = services_of(served, files)
-    server = listening(listen, services, tls, insecure=insecure, sessions=sessions, web=web, web_origins=web_origins)
-    _show(server, tls, [each.offer.left(files.budget.left(each.offer.fingerprint, "")) for each in served])
-    counters = server.run()
+    services, board = services_of(served, files), Board()
+    models = [(each.offer.name, each.offer.fingerprint) for each in served]
+    seen = None
+    with ExitStack() as stack:
+        if how.watched_at is not None:
+            exposition = Exposition(board, files.book, files.budget, models)
+            is_up = (lambda: True) if files.store is None else files.store.is_up
+            seen = stack.enter_context(watched(how.watched_at, exposition, is_up))
+        server = listening(
+            how.listen,
+            services,
+            how.tls,
+            insecure=how.insecure,
+            sessions=how.sessions,
+            web=how.web,
+            web_origins=how.web_origins,
+            board=board,
+            drain_seconds=how.drain,
+        )
+        _show(server, how.tls, [each.offer.left(files.budget.left(each.offer.fingerprint, "")) for each in served])
+        if files.store is not None:
+            Console().print(f"budgets are shared at {files.store.address}")
+        if seen is not None:
+            Console().print(f"metrics at http://{seen}/metrics, with /healthz and /readyz")
+        counters = server.run()
     Console().print(f"stopped: {counters}")
 
 

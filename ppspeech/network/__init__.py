@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ppspeech.network.channel.transcript import Entry, Transcript
     from ppspeech.network.limits import Limits
     from ppspeech.network.local.pairs import run_in_processes, run_in_threads, run_together, socket_pair
+    from ppspeech.network.server.board import REASONS, Board
     from ppspeech.network.server.load import Capacity, Counters
     from ppspeech.network.server.server import RunningServer, Server, in_background
     from ppspeech.network.server.worker import Service
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
+    "REASONS",
     "Address",
+    "Board",
     "Capacity",
     "ClientTls",
     "Counters",

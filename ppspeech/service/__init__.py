@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ppspeech.service.requests import (
         Ask,
         BudgetSpentError,
+        NotNowError,
         Request,
         receive_ready,
         receive_request,
@@ -97,6 +98,7 @@ __all__ = [
     "Heard",
     "Knowledge",
     "NetworkScored",
+    "NotNowError",
     "Offer",
     "PatchWord",
     "QueryBudget",

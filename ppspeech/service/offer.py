@@ -23,6 +23,7 @@ MOST_BYTES = 256 * 2**20  # what a client is ready to exchange for one question:
 LARGEST_TRANSFORM, MOST_FILTERS = 1 << 16, 512  # of a front end: what a client is ready to compute
 
 DESCRIBE = "describe"  # the service that says what is offered, to whoever asks
+NOT_NOW = b'{"not_now":true}'  # what is said instead, while the server cannot count questions
 HEALTH = "health"  # the service that says whether the server is well, for whoever watches it
 
 

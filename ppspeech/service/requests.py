@@ -23,6 +23,7 @@ _READY = struct.Struct(">BI")
 
 LONGEST_NAME = 21  # bytes of a speaker's name: three residues of the share engine
 UNLIMITED = 2**32 - 1  # stands for "no budget" in a READY
+NOT_NOW = 2**32 - 2  # in a READY that says no: the server cannot count at the moment
 
 Way = Literal["frames", "garbled", "average", "ahead"]
 """How things are computed: a step a frame on shares, a garbled circuit for links where a round trip is dear, or several
@@ -64,6 +65,16 @@ class BudgetSpentError(PpspeechError):
     """The server answers no more queries of this client: a defense of the model, not a fault of the voice."""
 
 
+class NotNowError(PpspeechError):
+    """The server cannot count questions at the moment, and so answers none: nothing was asked, and nothing spent."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the server cannot reach where it counts questions, and answers none that it cannot count: this one was "
+            "not asked; try again in a while, or another server"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request: of so many utterances in lock step, 1 where there is nothing to count; the order is for words,
@@ -95,10 +106,12 @@ class Request:
 def send_request(channel: Channel, request: Request) -> int | None:
     """Client: ask, and wait for the word to begin: queries left after this one, None where they are not counted.
 
-    Raises BudgetSpentError if the server answers no more.
+    Raises BudgetSpentError if the server answers no more; NotNowError if it cannot count at the moment.
     """
     channel.send(Kind.REQUEST, request.encode())
     ready, left = receive_ready(channel)
+    if not ready and left == NOT_NOW:
+        raise NotNowError
     if not ready:
         raise BudgetSpentError(
             f"the server answers no more: {request.utterances} queries asked, {left} left of this client's budget; "

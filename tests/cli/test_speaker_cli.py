@@ -45,7 +45,7 @@ def stopped(process: "subprocess.Popen[str]") -> Iterator[None]:
 def test_a_gallery_that_its_server_cannot_read(folder: Path) -> None:
     """A store, a keeper and a prober, each a process of its own."""
     bundle = folder / "voices"
-    served, words = start(bundle, "--listen", "127.0.0.1:0", "--store", "--speakers", "places=3")
+    served, words = start(bundle, "--listen", "127.0.0.1:0", "--galleries", "--speakers", "places=3")
     with stopped(served):
         enrolling = ["enroll", bundle, folder / "0.wav", "--name", "ann", "--private", "family", "--threshold", "0.95"]
         kept = subprocess.Popen(

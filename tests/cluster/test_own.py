@@ -26,8 +26,8 @@ def test_in_this_process() -> None:
     with shards([partial(Part, factor) for factor in (2, 3)]) as group:
         assert len(group) == 2
         assert [each.tolist() for each in group.ask("times", np.arange(2))] == [[0, 2], [0, 3]]
-        group.tell("put", VALUES)
-        assert [each.tolist() for each in group.ask("kept_times")] == EXPECTED
+        group.tell("put", np.arange(2))
+        assert [each.tolist() for each in group.ask("kept_times")] == [[0, 2], [0, 3]]
         with pytest.raises(AudioError, match="too quiet"):
             group.ask("refuse", np.arange(2))
         with pytest.raises(ClusterError, match="arrays and bytes, got dict"):

@@ -401,6 +401,41 @@ def test_examples_in_code_stay(results: Path) -> None:
     assert problems_of(document, store_of(results)) == []
 
 
+COMPUTED = "<!-- figure: = {} -->{}<!-- end -->"
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("2 * fsdd.hmm.accuracy", "1.98"),
+        ("1e6 * fsdd.train_s / 3600; h", "11.1 h"),
+        ("(1 + fsdd.train_s) / -2; s", "-0.520 s"),
+        ("reproduce-fsdd:fsdd.train_s * 1e9; B", "40 MB"),
+    ],
+)
+def test_what_follows_from_figures_is_computed(results: Path, expression: str, text: str) -> None:
+    document = COMPUTED.format(expression, "?")
+    assert rewritten(document, store_of(results)) == COMPUTED.format(expression, text)
+    assert problems_of(document, store_of(results))
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("fsdd.hmm.wer * 2", "no figure|not stored|did you mean"),
+        ("1 / 0", "got '= 1 / 0'"),
+        ("fsdd.train_s ** 2", "numbers, metrics"),
+        ("open(1)", "numbers, metrics"),
+        ("'a' * 2", "numbers, metrics"),
+        ("", "numbers, metrics"),
+        ("1e300 * 1e300", "numbers, metrics"),
+    ],
+)
+def test_what_cannot_be_computed_is_told(results: Path, expression: str, words: str) -> None:
+    (problem,) = problems_of(COMPUTED.format(expression, "1"), store_of(results))
+    assert re.search(words, problem)
+
+
 TABLE = """
 | what | figure | command |
 |---|---|---|

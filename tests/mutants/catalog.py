@@ -23,6 +23,7 @@ from tests.mutants.search import SEARCH
 from tests.mutants.sentences import SENTENCES
 from tests.mutants.service import SERVICE
 from tests.mutants.spotting import SPOTTING
+from tests.mutants.store import STORE
 from tests.mutants.tables import TABLES
 from tests.mutants.text import TEXT
 from tests.mutants.voices import VOICES
@@ -43,6 +44,7 @@ MUTANTS = [
     *SERVICE,
     *VOICES,
     *LOGIN,
+    *STORE,
     *WEB,
     *SENTENCES,
     *NETWORKS,

@@ -225,8 +225,8 @@ SERVICE = [
         "tests/service/test_keeper.py tests/service/test_budget.py",
         (
             "service/server/stores.py",
-            "(found is not None and found[0] != owner)",
-            "(found is not None and found[0] is None)",
+            "(found and found[0][0] != whose)",
+            "(found and found[0][0] is None)",
         ),
     ),
     mutant(

@@ -198,7 +198,7 @@ def test_a_server_without_a_store(serve: Serve, bundle: Bundle) -> None:
         serve({"voices": bundle}, speakers=SpeakerDeployment(places=4)) as running,
         connect_through(running.door(), bundle=bundle) as client,
     ):
-        with pytest.raises(ModelError, match="--store"):
+        with pytest.raises(ModelError, match="--galleries"):
             client.fetch("family")
         channel = running.door().open(client.offer.name, client.offer.agreement)
         from ppspeech.protocols.meeting import meet_as_client

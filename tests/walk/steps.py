@@ -687,7 +687,7 @@ SPEAKERS = [
     ),
     Step(
         "keep templates that one cannot read",
-        "ppspeech serve voices --store --listen 127.0.0.1:0",
+        "ppspeech serve voices --galleries --listen 127.0.0.1:0",
         SERVED,
         goes_on=True,
         slow=True,
@@ -1100,6 +1100,27 @@ MISUSE = [
     Step("a corpus that is none", "ppspeech corpus nowhere", "nowhere", code=2),
     Step("nobody there", "ppspeech recognize 127.0.0.1:9 clip.wav --insecure", "error", code=2),
     Step("an unknown protocol", "ppspeech simulate poker", "train_words can be simulated", code=2),
+    Step("a key for what servers share", "ppspeech keys store secrets", "keep a copy", makes=("secrets/store.key",)),
+    Step("the same again", "ppspeech keys store secrets", "a key is not replaced", code=2),
+    python("a text", """from pathlib import Path; Path("text.txt").write_text("seven nine")"""),
+    Step(
+        "a password that everybody can read",
+        "ppspeech serve text.txt --store postgresql://ann:hush@127.0.0.1:9/words --store-key secrets/store.key",
+        r"(?s)\A(?!.*hush).*PGPASSFILE",
+        code=2,
+    ),
+    Step(
+        "a database that is not there",
+        "ppspeech serve text.txt --store postgresql://ann@127.0.0.1:9/words --store-key secrets/store.key",
+        "cannot be reached",
+        code=2,
+    ),
+    Step(
+        "a database without a key",
+        "ppspeech serve text.txt --store postgresql://ann@127.0.0.1:9/words",
+        "keys store FOLDER",
+        code=2,
+    ),
     Step("an option that does nothing", "ppspeech simulate train_words --penalty 1", "does not use --penalty", code=2),
     Step("an epsilon below zero", "ppspeech simulate train_descent --epsilon -1", "epsilon", code=2, needs="adult"),
     python(

@@ -26,6 +26,7 @@ from tests.walk.steps import GIVEN, STAGES
 HEADS = "needs a head on an embedding; tests/service/test_heads.py and test_wake.py do it with heads of their own"
 REGISTRY = "fetches packages; where there is a registry, "
 CLUSTER = "starts a cluster, or joins one; tests/cluster does it with two nodes, of which one is killed"
+SHARED = "needs a PostgreSQL; tests/service/test_fleet.py starts one, with servers that share it"
 NOT_RUN = {
     "export RAY_AUTH_MODE=token": CLUSTER,
     "ray get-auth-token --generate": CLUSTER,
@@ -42,6 +43,12 @@ NOT_RUN = {
     "python -m tests.vectors": "writes vectors of this checkout; tests/test_formats.py computes them again",
     "cat ann/certificate.pem bob/certificate.pem > /etc/ppspeech/clients.pem": "the walk writes that file with Python",
     "ppspeech recognize --corpus": "tests/cli/test_recognition.py does it with a model of its own",
+    "export PGPASSFILE=secrets/pgpass": "changes nothing but the shell; tests/service/test_store.py reads such a file",
+    "ppspeech login serve --state --store --store-key": SHARED,
+    "ppspeech music serve --store --store-key": SHARED,
+    "ppspeech serve --store": SHARED,
+    "ppspeech serve words --budget --certificate --drain --key --listen --metrics --store --store-key": SHARED,
+    "ppspeech serve words --metrics --store --store-key": SHARED,
     "ppspeech recognize --listen": HEADS,
     "ppspeech serve my_words": HEADS,
     "ppspeech serve my_words --state --words": HEADS,

@@ -1,8 +1,8 @@
 """Figures that documents quote, between marks that readers do not see: what stands there comes from the store.
 
 `<!-- figure: fsdd.hmm.accuracy percent -->99.0 %<!-- end -->`: after the metric may stand which part of the figure is
-meant (`value`, the default, `interval`, `low`, `high`, `peer`, `ratio`), and a form as in `shown.yaml`. What is
-in code type or a code block is an example, and stays.
+meant (`value`, the default, `interval`, `low`, `high`, `peer`, `ratio`), and a form as in `shown.yaml`. What begins
+with `=` follows from figures by arithmetic (`computed`). What is in code type or a code block is an example, and stays.
 """
 
 import re
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ppspeech.errors import PpspeechError
+from ppspeech.evidence.results.computed import computed
 from ppspeech.evidence.results.forms import Form, form_of, interval_text, ratio_text
 from ppspeech.evidence.results.store import Store
 from ppspeech.figures import Figure
@@ -40,6 +41,9 @@ class Quote:
 
     def wanted(self, store: Store) -> str:
         """What should stand there. Raises PpspeechError where the store has no answer."""
+        if self.asked.startswith("="):
+            result = computed(self.asked, store)
+            return form_of(result).text(result.value)
         metric, *words = self.asked.split() or [""]
         part = words.pop(0) if words and words[0] in PARTS else "value"
         if len(words) > 1:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ppspeech.network.address import Address, neighborhood
 from ppspeech.network.limits import Limits
+from ppspeech.network.server.board import Board
 from ppspeech.network.server.load import Capacity, Counters, Tries
 from ppspeech.network.server.worker import REPORT_BYTES, Service, be_worker
 from ppspeech.network.tls.context import ServerTls
@@ -81,8 +82,8 @@ class Server:
 
     `address`: where to listen; port 0 takes a free one, and `address` says which. `insecure`: plain TCP, on a loopback
     address, in place of `tls`. `web`: a second door, for pages, with the same services, limits, certificate and places;
-    `web_address` says where. Raises `ValueError` without services, and for plain TCP where it is not allowed; `OSError`
-    if an address cannot be had.
+    `web_address` says where. `board`: where others see how it is. Raises `ValueError` without services, and for plain
+    TCP where it is not allowed; `OSError` if an address cannot be had.
     """
 
     def __init__(
@@ -95,12 +96,14 @@ class Server:
         limits: Limits | None = None,
         capacity: Capacity | None = None,
         web: "WebDoor | None" = None,
+        board: Board | None = None,
     ) -> None:
         for each in (address, *(() if web is None else (web.address,))):
             each.check_security(tls is not None, insecure)
         if not services:
             raise ValueError("a server needs at least one service")
         self.counters = Counters()
+        self._board = board or Board()
         self._services = dict(services)
         self._context = tls.context() if tls is not None else None
         self._limits = limits or Limits()
@@ -137,10 +140,13 @@ class Server:
         try:
             for listening in self._listening:
                 self._selector.register(listening, selectors.EVENT_READ)
+            self._board.beat()
+            self._board.put(ready=1)
             while not self._stopping.is_set() and not until():
                 self._step()
             self._finish()
         finally:
+            self._board.put(ready=0, draining=1)
             for child in list(self._children.values()):
                 self._end(child)
                 self._count(child)
@@ -162,6 +168,8 @@ class Server:
 
     def _step(self) -> None:
         """Handle what has happened, then what is due."""
+        self._board.beat()
+        self._board.put(running=len(self._children), waiting=len(self._silent) + len(self._ready))
         for key, _ in self._selector.select(TICK_SECONDS):
             if isinstance(key.fileobj, socket.socket) and key.fileobj in self._listening:
                 self._accept(key.fileobj)
@@ -173,9 +181,9 @@ class Server:
                 self._ready.append(heard)
         now = time.monotonic()
         for number in [number for number, silent in self._silent.items() if silent.until < now]:
-            self._refuse(self._forget_silent(number))
+            self._refuse(self._forget_silent(number), "silent")
         while self._ready and self._ready[0].until < now:
-            self._refuse(self._ready.pop(0))
+            self._refuse(self._ready.pop(0), "full")
         if self._ready:
             self._forget_gone()
         for child in self._children.values():
@@ -213,7 +221,7 @@ class Server:
             poll.register(number, HUNG_UP)
         for number, _ in poll.poll(0):
             self._ready.remove(waiting[number])
-            self._refuse(waiting[number])
+            self._refuse(waiting[number], "gone")
 
     def _make_room(self) -> None:
         """Give up a connection of the neighborhood with most of them: its oldest silent one, else its last to speak."""
@@ -222,18 +230,19 @@ class Server:
         crowds = {who for who, count in waiting.items() if count == most}
         for number, silent in self._silent.items():
             if silent.who in crowds:
-                return self._refuse(self._forget_silent(number))
+                return self._refuse(self._forget_silent(number), "full")
         last = next(each for each in reversed(self._ready) if each.who in crowds)
         self._ready.remove(last)
-        return self._refuse(last)
+        return self._refuse(last, "full")
 
     def _forget_silent(self, number: int) -> _Waiting:
         silent = self._silent.pop(number)
         self._selector.unregister(silent.connection)
         return silent
 
-    def _refuse(self, waiting: _Waiting) -> None:
+    def _refuse(self, waiting: _Waiting, reason: str) -> None:
         self.counters.refused += 1
+        self._board.add(reason)
         waiting.connection.close()
 
     def _next(self) -> _Waiting | None:
@@ -288,7 +297,7 @@ class Server:
             logger.warning("no process for a session: %s", error)
             os.close(reader)
             os.close(writer)
-            self._refuse(waiting)
+            self._refuse(waiting, "no_process")
             return
         if pid == 0:
             self._be_child(waiting, reader, writer)
@@ -297,6 +306,7 @@ class Server:
         connection.close()
         os.set_blocking(reader, False)
         self.counters.started += 1
+        self._board.add("started")
         now = time.monotonic()
         self._tries.take(waiting.who, now)
         kill_at = now + self._limits.handshake_seconds + KILL_SECONDS
@@ -349,6 +359,7 @@ class Server:
                 raise ValueError("not the name of an error")
         except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
             self.counters.failed["Killed"] += 1
+            self._board.add("killed")
             return
         self.counters.bytes_sent += sent
         self.counters.bytes_received += received
@@ -360,14 +371,17 @@ class Server:
             self.counters.failed[str(failure)] += 1
 
     def _finish(self) -> None:
-        """Refuse who waits, let sessions finish within the grace time, then ask them to end, then end them."""
+        """Say that we are not ready, refuse who waits, let sessions finish within the grace time, then ask them to end,
+        then end them: after `grace_seconds` and `KILL_SECONDS` none runs.
+        """
+        self._board.put(ready=0, draining=1)
         for listening in self._listening:
             self._selector.unregister(listening)
         self.close()
         for number in list(self._silent):
-            self._refuse(self._forget_silent(number))
+            self._refuse(self._forget_silent(number), "draining")
         while self._ready:
-            self._refuse(self._ready.pop())
+            self._refuse(self._ready.pop(), "draining")
         self._step_for(self._capacity.grace_seconds)
         for child in self._children.values():
             os.kill(child.pid, signal.SIGTERM)

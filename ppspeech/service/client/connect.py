@@ -20,7 +20,8 @@ from ppspeech.network import connect as connect_channel
 from ppspeech.protocols import Kind
 from ppspeech.registry import Registry
 from ppspeech.service.client.session import PINGS, Answer, ClientSession
-from ppspeech.service.offer import DESCRIBE, HEALTH, LONGEST, Offer, choose_offer, offered_names, read_offers
+from ppspeech.service.offer import DESCRIBE, HEALTH, LONGEST, NOT_NOW, Offer, choose_offer, offered_names, read_offers
+from ppspeech.service.requests import NotNowError
 
 if TYPE_CHECKING:
     from ppspeech.bundle import Bundle, Spoken
@@ -77,9 +78,12 @@ class Door:
         return connect_channel(self.address, service, params, tls=self.tls, insecure=self.insecure, limits=self.limits)
 
     def hear(self, service: str) -> bytes:
-        """What a service that only speaks has to say."""
+        """What a service that only speaks has to say. Raises NotNowError while the server cannot count questions."""
         with self.open(service, {}) as channel:
-            return channel.receive(Kind.READY, at_most=LONGEST)
+            said = channel.receive(Kind.READY, at_most=LONGEST)
+        if said == NOT_NOW:
+            raise NotNowError
+        return said
 
 
 def open_door(

@@ -10,7 +10,7 @@ from ppspeech.channel import Channel
 from ppspeech.errors import ProtocolError
 from ppspeech.network import StreamChannel, Transcript
 from ppspeech.protocols import Kind
-from ppspeech.service.requests import Ask, BudgetSpentError, Request, send_request
+from ppspeech.service.requests import Ask, BudgetSpentError, NotNowError, Request, send_request
 
 PINGS = 3
 STALE_SECONDS = 10.0  # after so long a silence the server is asked whether it is still there before more is said
@@ -110,11 +110,13 @@ class ClientSession:
 
     @contextmanager
     def asking(self, request: Request) -> Iterator[Transcript]:
-        """Ask, and be inside the protocol if the server agrees; an error ends the session, a spent budget does not."""
+        """Ask, and be inside the protocol if the server agrees; an error ends the session, a spent budget, or one that
+        cannot be counted, does not.
+        """
         try:
             self.queries_left = send_request(self._channel, request)
             yield Transcript(self._channel, keep_payloads=self._keep)
-        except BudgetSpentError:
+        except (BudgetSpentError, NotNowError):
             raise
         except BaseException as error:
             self._ended = True

@@ -139,4 +139,4 @@ class AskSpeakers:
 
     def _check_stores(self) -> None:
         if not self._terms.stores:
-            raise ModelError(f"{self._name} keeps no encrypted galleries: its server runs without --store")
+            raise ModelError(f"{self._name} keeps no encrypted galleries: its server runs without --galleries")

@@ -3,11 +3,11 @@
 import math
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from ppspeech.errors import PpspeechError
+from ppspeech.service.store import Place, table_at, tagged
 from ppspeech.service.tasks.speakers import check_speaker
-from ppspeech.storage import SharedTable
+from ppspeech.storage import Ask
 
 MOST_ACCOUNTS = 100_000  # of one store; a client that fills the disk is a client too many
 TRIES = 5
@@ -20,7 +20,7 @@ COLUMNS = (
 
 
 class Accounts:
-    """Names of one space with sealed templates, in a file that sessions share.
+    """Names of one space with sealed templates, in a file that sessions share, or a database that servers do.
 
     An attempt is counted as failed before it begins, and forgiven when it succeeds: whoever hangs up has failed. After
     `tries` failures in a row a name is locked for `locked_seconds`, and again after each that follows. Only who has the
@@ -31,7 +31,7 @@ class Accounts:
 
     def __init__(
         self,
-        path: Path,
+        place: Place,
         space: str,
         tries: int = TRIES,
         locked_seconds: float = LOCKED_SECONDS,
@@ -39,7 +39,8 @@ class Accounts:
     ) -> None:
         if tries < 1 or not 0 < locked_seconds < math.inf:
             raise PpspeechError(f"a name has one try or more, and is locked for a time, got {tries}, {locked_seconds}")
-        self._table = SharedTable(path, "accounts", COLUMNS, "accounts")
+        self._table = table_at(place, "accounts", COLUMNS, "accounts")
+        self._place = place
         self._space, self._tries, self._seconds, self._clock = space, tries, locked_seconds, clock
 
     def enroll(self, name: str, sealed: bytes) -> bool:
@@ -48,40 +49,51 @@ class Accounts:
         Raises RangeError for a name that cannot be.
         """
         check_speaker(name)
-        with self._table.transaction() as database:
-            taken = database.execute(
-                "SELECT COUNT(*), SUM(name = ?) FROM accounts WHERE space = ?", (name, self._space)
-            ).fetchone()
-            if taken[0] >= MOST_ACCOUNTS or taken[1]:
+        kept = self._tag(name)
+
+        def work(ask: Ask) -> bool:
+            ((held, taken),) = ask(_TAKEN, kept, self._space)
+            if held >= MOST_ACCOUNTS or taken:
                 return False
-            database.execute("INSERT INTO accounts VALUES (?, ?, ?, 0, 0)", (self._space, name, sealed))
-        return True
+            ask("INSERT INTO accounts VALUES (?, ?, ?, 0, 0)", self._space, kept, sealed)
+            return True
+
+        return self._table.alone(work, self._space)
 
     def sealed(self, name: str) -> bytes | None:
         """What is kept for a name."""
-        found = self._table.rows("SELECT sealed FROM accounts WHERE space = ? AND name = ?", self._space, name)
+        query = "SELECT sealed FROM accounts WHERE space = ? AND name = ?"
+        found = self._table.rows(query, self._space, self._tag(name))
         return found[0][0] if found else None
 
     def begin(self, name: str) -> int:
         """Count an attempt of whoever has the key: 0 where it may go on, or else for how many seconds it may not. Of
         a name that was removed a moment ago nothing is counted.
         """
-        with self._table.transaction() as database:
-            key = self._space, name
-            found = database.execute("SELECT failed, last FROM accounts WHERE space = ? AND name = ?", key).fetchone()
-            if found is None:
+        key = self._space, self._tag(name)
+
+        def work(ask: Ask) -> int:
+            found = ask("SELECT failed, last FROM accounts WHERE space = ? AND name = ?", *key)
+            if not found:
                 return 0
-            failed, last = found
+            ((failed, last),) = found
             now = self._clock()
             left = float(self._seconds - (now - last))
             if failed >= self._tries and left > 0:
                 return min(math.ceil(left), math.ceil(self._seconds))  # a clock that was set back locks no longer
-            database.execute(
-                "UPDATE accounts SET failed = failed + 1, last = ? WHERE space = ? AND name = ?", (now, *key)
-            )
-        return 0
+            ask("UPDATE accounts SET failed = failed + 1, last = ? WHERE space = ? AND name = ?", now, *key)
+            return 0
+
+        return self._table.alone(work, " ".join(key))
 
     def succeeded(self, name: str) -> None:
         """Forgive what was counted."""
-        with self._table.transaction() as database:
-            database.execute("UPDATE accounts SET failed = 0 WHERE space = ? AND name = ?", (self._space, name))
+        key = self._space, self._tag(name)
+        query = "UPDATE accounts SET failed = 0 WHERE space = ? AND name = ?"
+        self._table.alone(lambda ask: ask(query, *key), " ".join(key))
+
+    def _tag(self, name: str) -> str:
+        return tagged(self._place, name, "accounts", self._space)
+
+
+_TAKEN = "SELECT COUNT(*), COUNT(*) FILTER (WHERE name = ?) FROM accounts WHERE space = ?"

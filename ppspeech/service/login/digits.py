@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from ppspeech.arrays import Reals
@@ -15,6 +15,7 @@ from ppspeech.errors import BundleError, PpspeechError
 from ppspeech.progress import track
 from ppspeech.service.login.ear import NUMBERS, SPEECH, VOICE, LoginSpace
 from ppspeech.service.login.thresholds import amount_of
+from ppspeech.service.store import PostgresStore
 from ppspeech.storage import atomic_write
 
 VOICES, TAKES = 40, 2
@@ -33,21 +34,33 @@ def learn_digits(voices: int = VOICES, takes: int = TAKES) -> tuple[Reals, Reals
     return heard.mean(axis=0), found.scalings_[:, :NUMBERS]
 
 
-def kept_digits(folder: Path) -> tuple[Reals, Reals]:
-    """What `learn_digits` gives, from a file in `folder`, made there if it is not: it takes half a minute.
+def kept_digits(folder: Path, store: PostgresStore | None = None) -> tuple[Reals, Reals]:
+    """What `learn_digits` gives, from a file in `folder`, made there if it is not: it takes half a minute. Servers that
+    share a database use what the first of them has learned: a template is of one space, to the last bit.
 
     Raises PpspeechError for a file that holds something else.
     """
     path = folder / KEPT
-    if not path.exists():
+    found = [] if store is None else store.table("kept").rows("SELECT data FROM kept WHERE name = ?", KEPT)
+    if store is not None and found:
+        _keep(path, store.seal.open(found[0][0], KEPT))
+    elif not path.exists():
         mean, projection = learn_digits()
-        with atomic_write(path) as temporary:
-            save_file({"mean": mean.astype(np.float32), "projection": projection.astype(np.float32)}, temporary)
+        _keep(path, save({"mean": mean.astype(np.float32), "projection": projection.astype(np.float32)}))
+    if store is not None and not found:
+        row = KEPT, store.seal.seal(path.read_bytes(), KEPT)
+        store.table("kept").alone(lambda ask: ask("INSERT INTO kept VALUES (?, ?) ON CONFLICT DO NOTHING", *row))
+        return kept_digits(folder, store)  # another server may have been first
     try:
-        found = load_file(path)
-        return found["mean"].astype(np.float64), found["projection"].astype(np.float64)
+        held = load_file(path)
+        return held["mean"].astype(np.float64), held["projection"].astype(np.float64)
     except (SafetensorError, KeyError, OSError) as damaged:
         raise PpspeechError(f"{path} holds no digits: {damaged}; remove it, and it is made anew") from None
+
+
+def _keep(path: Path, data: bytes) -> None:
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(data)
 
 
 def space_of(bundle: Bundle, digits: tuple[Reals, Reals]) -> tuple[LoginSpace, Reals, tuple[int, ...]]:

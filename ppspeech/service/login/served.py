@@ -24,6 +24,7 @@ from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request, receive_name, send_ready
 from ppspeech.service.server.book import FIELDS, Visitor
 from ppspeech.service.server.session import Handler
+from ppspeech.service.store import PostgresStore
 from ppspeech.service.tasks.login import Login
 
 logger = logging.getLogger(__name__)
@@ -81,14 +82,16 @@ class ServedLogin:
         folder: Path,
         deployment: LoginDeployment | None = None,
         space: LoginSpace | None = None,
+        store: PostgresStore | None = None,
     ) -> "ServedLogin":
-        """Serve log-ins among the cohort of a bundle, with accounts in a folder; `space`: instead of the folder's.
+        """Serve log-ins among the cohort of a bundle, with accounts in a folder, or in a database that servers share.
+        `space`: instead of the folder's.
 
         Raises BundleError for a bundle of another kind or without a cohort, or choices that cannot be.
         """
         chosen = deployment or LoginDeployment()
         usual, voices, owners = space_of(
-            bundle, kept_digits(folder) if space is None else (space.mean, space.projection)
+            bundle, kept_digits(folder, store) if space is None else (space.mean, space.projection)
         )
         plan = LoginTerms(VOICE.size, NUMBERS, chosen.digits)
         terms = Login(plan, VOICE.weights, SPEECH.weights, usual.dump(), chosen.seconds, chosen.tries, chosen.enrolls)
@@ -101,7 +104,7 @@ class ServedLogin:
             f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
             terms=terms,
         )
-        accounts = Accounts(folder / ACCOUNTS, usual.digest, chosen.tries, chosen.locked_seconds)
+        accounts = Accounts(store or folder / ACCOUNTS, usual.digest, chosen.tries, chosen.locked_seconds)
         rule = VoiceThresholds.among(voices, owners, chosen.false_accept)
         nobody = Template(np.eye(VOICE.size)[0], np.eye(TEN, NUMBERS) + np.eye(TEN, NUMBERS, -9))
         unknown = seal(os.urandom(KEY_BYTES), "", usual.digest, nobody)

@@ -3,21 +3,32 @@
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
 from ppspeech import __version__
 from ppspeech.channel import Channel
 from ppspeech.errors import BundleError, PpspeechError
-from ppspeech.network import Address, Capacity, Server, ServerTls, Service, WebDoor, fingerprint, in_background, own_tls
+from ppspeech.network import (
+    Address,
+    Board,
+    Capacity,
+    Server,
+    ServerTls,
+    Service,
+    WebDoor,
+    fingerprint,
+    in_background,
+    own_tls,
+)
 from ppspeech.protocols import Kind
 from ppspeech.service.export import Deployment
 from ppspeech.service.export_spotting import SpotDeployment
-from ppspeech.service.offer import DESCRIBE, HEALTH, check_name, describe
+from ppspeech.service.offer import DESCRIBE, HEALTH, NOT_NOW, check_name, describe
 from ppspeech.service.page import page_files
 from ppspeech.service.server.book import Program, SessionBook, Tally, Visitor
 from ppspeech.service.server.session import Served, run_session
@@ -26,28 +37,43 @@ from ppspeech.service.server.speakers import SpeakerDeployment
 from ppspeech.service.server.stores import QueryBudget
 from ppspeech.service.server.text import TextDeployment
 from ppspeech.service.server.words import warm_up
+from ppspeech.service.store import Place, PostgresStore, StoreLostError, open_store
 from ppspeech.service.tasks.sentences import SentenceDeployment
 from ppspeech.storage import private_folder
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceFiles:
-    """What sessions share on disk: budgets of queries, the book that counts sessions, and a folder for the rest."""
+    """What sessions share: budgets of queries, the book that counts sessions, a folder for the rest, and the database
+    that servers share, where there is one.
+    """
 
     budget: QueryBudget
     book: SessionBook
     folder: Path
+    store: PostgresStore | None = None
 
     @classmethod
     def at(
-        cls, folder: Path, limit: int | Literal["usual"] | None = None, metrics: Path | None = None
+        cls,
+        folder: Path,
+        limit: int | Literal["usual"] | None = None,
+        metrics: Path | None = None,
+        store: PostgresStore | None = None,
     ) -> "ServiceFiles":
-        """All of them in one folder, to be kept like a password file; without a limit queries are only counted."""
+        """All of them in one folder, to be kept like a password file, or in `store` what servers share of them; without
+        a limit queries are only counted.
+        """
         return cls(
-            QueryBudget(folder / "budget.sqlite", limit),
-            SessionBook(folder / "sessions.sqlite", metrics),
+            QueryBudget(folder / "budget.sqlite" if store is None else store, limit),
+            SessionBook(folder / "sessions.sqlite", metrics, store),
             folder,
+            store,
         )
+
+    def place(self, name: str) -> Place:
+        """Where what servers share is kept: a file of this name, or the database."""
+        return self.folder / f"{name}.sqlite" if self.store is None else self.store
 
 
 def build_services(
@@ -70,7 +96,7 @@ def open_all(sources: Mapping[str, Source], files: ServiceFiles, choices: Choice
         raise BundleError(f"serve something, none of it named {DESCRIBE} or {HEALTH}, got {[*sources]}")
     for name in sources:
         check_name(name)
-    return [served_as(name, each, choices or Choices(), files.folder) for name, each in sources.items()]
+    return [served_as(name, each, choices or Choices(), files.folder, files.store) for name, each in sources.items()]
 
 
 def services_of(served: Sequence[Served], files: ServiceFiles) -> dict[str, Service]:
@@ -83,13 +109,20 @@ def services_of(served: Sequence[Served], files: ServiceFiles) -> dict[str, Serv
     def session(each: Served) -> Program:
         return lambda channel, tally: run_session(each, channel, tally, files.budget)
 
-    def say_offers(channel: Channel, _: Tally) -> None:
+    def say_offers(channel: Channel, tally: Tally) -> None:
         client = Visitor.of(channel).client
-        offers = (each.offer.left(files.budget.left(each.offer.fingerprint, client)) for each in served)
-        channel.send(Kind.READY, describe(offers))
+        try:
+            left = [files.budget.left(each.offer.fingerprint, client) for each in served]
+        except StoreLostError:
+            tally.unable += 1
+            channel.send(Kind.READY, NOT_NOW)
+            return
+        channel.send(Kind.READY, describe(each.offer.left(own) for each, own in zip(served, left, strict=True)))
 
     def say_health(channel: Channel, _: Tally) -> None:
-        said = {"status": "ok", "version": __version__, **files.book.totals()}
+        said: dict[str, Any] = {"status": "ok", "version": __version__, **files.book.totals()}
+        with suppress(StoreLostError):
+            said |= {"all_servers": files.book.shared_totals()} if files.store is not None else {}
         channel.send(Kind.READY, json.dumps(said, sort_keys=True).encode())
 
     programs = {each.offer.name: (session(each), each.offer.agreement) for each in served}
@@ -125,6 +158,8 @@ def serve(
     insecure: bool = False,
     web: str | None = None,
     web_origins: Sequence[str] = (),
+    store: str | None = None,
+    store_key: str | Path | None = None,
 ) -> Iterator[Serving]:
     """Serve released models encrypted, in a process of its own, while the `with` block lasts.
 
@@ -141,6 +176,9 @@ def serve(
         insecure: plain TCP, on a loopback address, to try out.
         web: HOST:PORT of a second door, for browsers: our page, and WebSockets with the same services and limits.
         web_origins: pages of other hosts that may use it, such as `https://pages.example`.
+        store: `postgresql://USER@HOST:PORT/DATABASE`, where servers on several machines keep budgets, galleries and
+            accounts together; `@FILE` for a file that holds it.
+        store_key: file of the key under which they keep it from reading them, as `ppspeech keys store` makes one.
 
     Raises PpspeechError for a model that cannot be served, or an address that cannot be listened at.
     """
@@ -153,7 +191,8 @@ def serve(
         try:
             given = {"words": words, "sentences": sentences, "speakers": speakers, "texts": texts}
             chosen = Choices(spotting=spotting, **{task: each for task, each in given.items() if each is not None})  # type: ignore[arg-type]
-            services = build_services(named(sources), ServiceFiles.at(folder, budget), chosen)
+            files = ServiceFiles.at(folder, budget, store=open_store(store, store_key))
+            services = build_services(named(sources), files, chosen)
             server = listening(listen, services, tls, insecure=insecure, web=web, web_origins=web_origins)
             with in_background(server) as running:
                 torch.set_num_threads(threads)
@@ -172,8 +211,13 @@ def listening(
     sessions: int = 64,
     web: str | None = None,
     web_origins: Sequence[str] = (),
+    board: Board | None = None,
+    drain_seconds: float = 10.0,
 ) -> Server:
-    """A server that is ready to run. Raises PpspeechError if it cannot listen there, or not without TLS."""
+    """A server that is ready to run; sessions get `drain_seconds` to end when it is asked to.
+
+    Raises PpspeechError if it cannot listen there, or not without TLS.
+    """
     address = Address.parse(listen)
     if web_origins and web is None:
         raise PpspeechError(
@@ -181,7 +225,8 @@ def listening(
         )
     try:
         door = None if web is None else _door(Address.parse(web), tls, tuple(web_origins))
-        return Server(address, services, tls=tls, insecure=insecure, capacity=Capacity(sessions=sessions), web=door)
+        capacity = Capacity(sessions=sessions, grace_seconds=drain_seconds)
+        return Server(address, services, tls=tls, insecure=insecure, capacity=capacity, web=door, board=board)
     except ValueError as error:
         raise PpspeechError(str(error)) from None
     except OSError as error:

@@ -8,9 +8,10 @@ from ppspeech.channel import Channel
 from ppspeech.errors import BadSequenceError, BadTypeError, RangeError
 from ppspeech.network import Transcript
 from ppspeech.service.offer import Offer
-from ppspeech.service.requests import ORDERS, Ask, Request, Way, receive_request, send_ready
+from ppspeech.service.requests import NOT_NOW, ORDERS, Ask, Request, Way, receive_request, send_ready
 from ppspeech.service.server.book import Tally, Visitor
 from ppspeech.service.server.stores import QueryBudget
+from ppspeech.service.store import StoreLostError
 
 MOST_PINGS = 16  # before a request; a client measures the way with three
 
@@ -51,29 +52,40 @@ class Served(Protocol):
 def run_session(served: Served, channel: Channel, tally: Tally, budget: QueryBudget) -> None:
     """Meet one client and answer its requests until it leaves; each query is paid for before it is answered.
 
+    One that cannot be counted, since the store is lost, is not answered, and the client is told so.
+
     Raises ProtocolError for a client that does not keep to the protocol; this session ends, and no other.
     """
     visitor, model = Visitor.of(channel), served.offer.fingerprint
     record = Transcript(channel)
-    handlers = served.meet(record, visitor)
+    with tally.timing("meeting"):
+        handlers = served.meet(record, visitor)
     tally.rounds += record.rounds
     pings = 0
     while (request := receive_request(channel)).what != Ask.BYE:
         pings = pings + 1 if request.what == Ask.PING else 0
         if pings > MOST_PINGS:
             raise BadSequenceError(f"{pings} pings and no request: a session is not kept open by them")
-        if pings:
-            send_ready(channel, True, budget.left(model, visitor.client))
+        handler = None if pings else _handler(handlers, request)
+        spent = request.utterances if handler is not None and handler.is_query else 0
+        try:
+            if handler is None:
+                will_answer, left = True, budget.left(model, visitor.client)
+            else:
+                will_answer, left = budget.spend(model, visitor.client, spent)
+        except StoreLostError:
+            tally.unable += request.utterances
+            send_ready(channel, False, NOT_NOW)
             continue
-        handler = _handler(handlers, request)
-        spent = request.utterances if handler.is_query else 0
-        will_answer, left = budget.spend(model, visitor.client, spent)
         send_ready(channel, will_answer, left)
+        if handler is None:
+            continue
         if not will_answer:
             tally.refused += request.utterances
             continue
         record = Transcript(channel)
-        handler.answer(record, request)
+        with tally.timing("answering"):
+            handler.answer(record, request)
         tally.rounds += record.rounds
         tally.queries += spent
 

@@ -25,6 +25,7 @@ from ppspeech.service.server.speakers import ServedSpeakers, SpeakerDeployment, 
 from ppspeech.service.server.spotting import ServedArchive, ServedKeywords
 from ppspeech.service.server.text import ServedText, TextDeployment, TextFile
 from ppspeech.service.server.words import ServedHead, ServedWords
+from ppspeech.service.store import PostgresStore
 from ppspeech.service.tasks.sentences import SentenceDeployment
 
 Source = Bundle | Archive | TextFile
@@ -53,19 +54,19 @@ def named(sources: Sequence[Source | str | Path]) -> dict[str, Source]:
     return {name: _loaded(each) for name, each in zip(names, sources, strict=True)}
 
 
-def served_as(name: str, source: Source, choices: Choices, folder: Path) -> Served:
-    """A source, ready for clients. `folder`: where sessions share files."""
+def served_as(name: str, source: Source, choices: Choices, folder: Path, store: PostgresStore | None = None) -> Served:
+    """A source, ready for clients. `folder`: where sessions share files; `store`: where servers share the rest."""
     if isinstance(source, Archive):
         return ServedArchive.of(name, source)
     if isinstance(source, TextFile):
         try:
-            return ServedText.of(name, source.lines, folder, choices.texts)
+            return ServedText.of(name, source.lines, folder, choices.texts, store)
         except RangeError as refused:
             raise RangeError(f"{name}: {refused}") from None
     if "verify" in source.config.kind.uses:
         chosen = choices.speakers
         cohort = None if chosen.cohort is None else cohort_of(source, chosen.cohort)
-        return ServedSpeakers.of(name, source, chosen, SpeakerFiles.at(folder), cohort)
+        return ServedSpeakers.of(name, source, chosen, SpeakerFiles.at(folder, store), cohort)
     if choices.spotting is not None:
         return ServedKeywords.of(name, source, choices.spotting)
     if isinstance(source.config.settings, SentenceHmmSettings | SentenceNetworkSettings):

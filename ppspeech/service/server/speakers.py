@@ -33,6 +33,7 @@ from ppspeech.service.server.mixture_scoring import (
 )
 from ppspeech.service.server.session import Handler
 from ppspeech.service.server.stores import Enrolled, Gallery, SealedGalleries, note
+from ppspeech.service.store import Place, PostgresStore
 from ppspeech.service.tasks.speakers import MOST_SPEAKERS, Scoring, Side, Speakers
 
 logger = logging.getLogger(__name__)
@@ -166,14 +167,14 @@ def _to_be_scored(scoring: SpeakerScoring, gallery: Gallery) -> Enrolled:
 class SpeakerFiles:
     """Where templates are that the server sees, galleries that it does not, and names it learns, as lines of JSON."""
 
-    gallery: Path
-    sealed: Path
+    gallery: Place
+    sealed: Place
     identified: Path
 
     @classmethod
-    def at(cls, folder: Path) -> "SpeakerFiles":
-        """All of them in one folder."""
-        return cls(folder / "gallery.sqlite", folder / "sealed.sqlite", folder / "identified.jsonl")
+    def at(cls, folder: Path, store: PostgresStore | None = None) -> "SpeakerFiles":
+        """All of them in one folder, or galleries in a database that servers share."""
+        return cls(store or folder / "gallery.sqlite", store or folder / "sealed.sqlite", folder / "identified.jsonl")
 
 
 @dataclass(frozen=True, eq=False)

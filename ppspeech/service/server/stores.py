@@ -1,9 +1,10 @@
-"""What session processes share on disk: query budgets, enrolled speakers, and galleries that this server cannot read.
+"""What session processes share: query budgets, enrolled speakers, and galleries that this server cannot read.
 
 A template says how a speaker's voice differs from everybody's: a direction, which is one vector of unit length, or the
 means of the speaker's mixture. It is computed by the speaker's own device; the recording never comes here. The server
-does see the templates of a `Gallery`, and must keep that file as it would keep a password file. `SealedGalleries` is
-for templates that it must not see:
+does see the templates of a `Gallery`, and must keep that file as it would keep a password file; a database that servers
+share is given them, and every name and client, in a form that it cannot read. `SealedGalleries` is for templates that
+the server must not see:
 
     keeper   enrolls voices, holds the key and the templates, answers probes
     store    this server: ciphertexts, and who may replace them
@@ -13,7 +14,7 @@ for templates that it must not see:
 import json
 import os
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -24,8 +25,9 @@ from numpy.typing import NDArray
 from ppspeech.arrays import Reals
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.speakers import EncryptedGallery, GalleryPlan, Prober
+from ppspeech.service.store import Place, opened, sealed, table_at, tagged
 from ppspeech.service.tasks.speakers import MOST_CROWD, check_speaker
-from ppspeech.storage import SharedTable
+from ppspeech.storage import Ask
 
 Template = Literal["direction", "means"]
 
@@ -57,18 +59,20 @@ class QueryBudget:
     """Queries by client and model: many answers together give a model away, so they are counted and limited.
 
     A query is counted before it is answered: one that fails on the way has been paid for, or else a client could look
-    at part of an answer and hang up. The file outlives the server. A limit of None only counts; `usual` is each model's
+    at part of an answer and hang up, and a server that is killed has lost no count. Servers that share a database have
+    one budget, exactly. What is counted outlives the server. A limit of None only counts; `usual` is each model's
     own, which `expect` tells. Whoever has many addresses is many clients, but not more than the file holds: once
     100,000 have asked, all who are new share one budget, and certificates (`--client-ca`) are the remedy.
 
     Raises PpspeechError for a limit out of range, or a file that cannot hold budgets.
     """
 
-    def __init__(self, path: Path, limit: int | Literal["usual"] | None = None) -> None:
+    def __init__(self, place: Place, limit: int | Literal["usual"] | None = None) -> None:
         if isinstance(limit, int) and not 0 <= limit <= LARGEST_BUDGET:
             raise PpspeechError(f"a budget is 0 to {LARGEST_BUDGET:,} queries, got {limit}")
         columns = "model TEXT, client TEXT, used INTEGER NOT NULL, PRIMARY KEY (model, client)"
-        self._table = SharedTable(path, "queries", columns, "query budgets")
+        self._table = table_at(place, "queries", columns, "query budgets")
+        self._place = place
         self._limit = limit
         self._usual: dict[str, int] = {}
 
@@ -81,14 +85,21 @@ class QueryBudget:
         return self._usual[model] if self._limit == "usual" else self._limit
 
     def spend(self, model: str, client: str, queries: int) -> tuple[bool, int | None]:
-        """Count `queries` if so many are left: whether they may be answered; how many are left, None without limit."""
-        with self._table.transaction() as database:
-            client, used = _row_of(lambda query, *given: database.execute(query, given).fetchall(), model, client)
-            limit = self._limit_of(model)
+        """Count `queries` if so many are left: whether they may be answered; how many are left, None without limit.
+
+        Raises StoreLostError where it is not certain that they are counted.
+        """
+        limit, whose = self._limit_of(model), self._tag(model, client)
+
+        def work(ask: Ask) -> tuple[bool, int]:
+            row, used = self._row_of(ask, model, whose)
             allowed = limit is None or used + queries <= limit
             if allowed:
                 used += queries
-                database.execute("INSERT OR REPLACE INTO queries VALUES (?, ?, ?)", (model, client, used))
+                ask(_COUNT, model, row, used)
+            return allowed, used
+
+        allowed, used = self._table.alone(work, f"{model} {whose}")
         return allowed, None if limit is None else max(0, limit - used)
 
     def left(self, model: str, client: str) -> int | None:
@@ -96,20 +107,31 @@ class QueryBudget:
         limit = self._limit_of(model)
         if limit is None:
             return None
-        return max(0, limit - _row_of(self._table.rows, model, client)[1])
+        return max(0, limit - self._row_of(self._table.rows, model, self._tag(model, client))[1])
+
+    def sums(self, model: str) -> tuple[int, int, int]:
+        """Of all clients together: queries counted, clients, and how many of these have none left."""
+        limit = self._limit_of(model)
+        most = LARGEST_BUDGET + 1 if limit is None else limit
+        ((used, clients, spent),) = self._table.rows(_SUMS, most, model)
+        return int(used or 0), int(clients), int(spent)
+
+    def _row_of(self, ask: Ask, model: str, client: str) -> tuple[str, int]:
+        """Whose row counts the queries of a client, its own while there is room, and how many it has counted."""
+        found = ask(_USED, model, client)
+        if not found and ask(_CLIENTS, model)[0][0] >= MOST_CLIENTS:
+            client = self._tag(model, NEWCOMERS)
+            found = ask(_USED, model, client)
+        return client, found[0][0] if found else 0
+
+    def _tag(self, model: str, client: str) -> str:
+        return tagged(self._place, client, "queries", model)
 
 
 _USED = "SELECT used FROM queries WHERE model = ? AND client = ?"
 _CLIENTS = "SELECT COUNT(*) FROM queries WHERE model = ?"
-
-
-def _row_of(ask: Callable[..., list[Any]], model: str, client: str) -> tuple[str, int]:
-    """Whose row counts the queries of a client, its own while there is room, and how many it has counted."""
-    found = ask(_USED, model, client)
-    if not found and ask(_CLIENTS, model)[0][0] >= MOST_CLIENTS:
-        client = NEWCOMERS
-        found = ask(_USED, model, client)
-    return client, found[0][0] if found else 0
+_COUNT = "INSERT INTO queries VALUES (?, ?, ?) ON CONFLICT (model, client) DO UPDATE SET used = excluded.used"
+_SUMS = "SELECT SUM(used), COUNT(*), COUNT(*) FILTER (WHERE used >= ?) FROM queries WHERE model = ?"
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,14 +159,15 @@ class Gallery:
     range.
     """
 
-    def __init__(self, path: Path, model: str, places: int, features: int, kind: Template = "direction") -> None:
+    def __init__(self, place: Place, model: str, places: int, features: int, kind: Template = "direction") -> None:
         if not 1 <= places <= MOST_CROWD:
             raise PpspeechError(f"a gallery has 1 to {MOST_CROWD:,} places, got {places}")
         columns = (
             "model TEXT, kind TEXT, place INTEGER, name TEXT,"
             " template BLOB, PRIMARY KEY (model, kind, place), UNIQUE (model, kind, name)"
         )
-        self._table = SharedTable(path, "speakers", columns, "a gallery")
+        self._table = table_at(place, "speakers", columns, "a gallery")
+        self._place = place
         self._own = model, kind
         self._places = places
         self._features = features
@@ -156,26 +179,26 @@ class Gallery:
         Whoever may enroll others under random names sees which of the two it was: a name that is taken is refused.
         """
         vector = self.check(name, template)
-        with self._table.transaction() as database:
+        kept = self._tag(name)
 
-            def ask(query: str, *given: Any) -> list[Any]:
-                return database.execute(query, (*self._own, *given)).fetchall()
-
-            if ask("SELECT 1 FROM speakers WHERE model = ? AND kind = ? AND name = ?", name):
+        def work(ask: Ask) -> int | None:
+            if ask("SELECT 1 FROM speakers WHERE model = ? AND kind = ? AND name = ?", *self._own, kept):
                 return None
             place = self._free(ask)
             if place is not None:
-                row = (*self._own, place, name, vector.astype("<f4").tobytes())
-                database.execute("INSERT INTO speakers VALUES (?, ?, ?, ?, ?)", row)
-        return place
+                row = self._row(name, vector, place)
+                ask("INSERT INTO speakers VALUES (?, ?, ?, ?, ?)", *self._own, place, kept, row)
+            return place
 
-    def _free(self, ask: Callable[..., list[Any]]) -> int | None:
+        return self._table.alone(work, " ".join(self._own))
+
+    def _free(self, ask: Ask) -> int | None:
         """Any of the free places, each as likely: drawn until one is free, or else, where few are, among those."""
         for _ in range(DRAWS):
             place = secrets.randbelow(self._places)
-            if not ask("SELECT 1 FROM speakers WHERE model = ? AND kind = ? AND place = ?", place):
+            if not ask("SELECT 1 FROM speakers WHERE model = ? AND kind = ? AND place = ?", *self._own, place):
                 return place
-        taken = {place for (place,) in ask("SELECT place FROM speakers WHERE model = ? AND kind = ?")}
+        taken = {place for (place,) in ask("SELECT place FROM speakers WHERE model = ? AND kind = ?", *self._own)}
         free = sorted(set(range(self._places)) - taken)
         return secrets.choice(free) if free else None
 
@@ -211,9 +234,11 @@ class Gallery:
 
     def _enrolled(self, rows: list[Any]) -> Enrolled:
         templates = np.zeros((len(rows), self._features))
-        for template, (*_, data) in zip(templates, rows, strict=True):
-            template[:] = np.frombuffer(data, "<f4")
-        return Enrolled([name for name, *_ in rows], templates, np.array([place for _, place, _ in rows], np.int64))
+        names = []
+        for template, (name, place, data) in zip(templates, rows, strict=True):
+            own, template[:] = self._read(name, place, data)
+            names.append(own)
+        return Enrolled(names, templates, np.array([place for _, place, _ in rows], np.int64))
 
     def _check_places(self, last: list[int]) -> None:
         if last and last[0] >= self._places:
@@ -221,6 +246,28 @@ class Gallery:
                 f"somebody is enrolled at place {last[0]}, and there are {self._places} places: serve "
                 f"places={last[0] + 1} or more"
             )
+
+    def _row(self, name: str, vector: Reals, place: int) -> bytes:
+        """A template as it is kept: sealed with its name where a database keeps it."""
+        data = vector.astype("<f4").tobytes()
+        if isinstance(self._place, Path):
+            return data
+        return sealed(self._place, name.encode() + b"\0" + data, self._about(place))
+
+    def _read(self, name: str, place: int, data: bytes) -> tuple[str, Reals]:
+        """A name and a template from a row. Raises PpspeechError where it is not what was kept."""
+        if not isinstance(self._place, Path):
+            spelled, _, data = opened(self._place, data, self._about(place)).partition(b"\0")
+            if self._tag(spelled.decode()) != name:
+                raise PpspeechError("a row of the store is another speaker's: it is not used")
+            name = spelled.decode()
+        return name, np.frombuffer(data, "<f4").astype(np.float64)
+
+    def _tag(self, name: str) -> str:
+        return tagged(self._place, name, "speakers", *self._own)
+
+    def _about(self, place: int) -> str:
+        return f"speakers {' '.join(self._own)} {place}"
 
     def check(self, name: str, template: Reals) -> Reals:
         """A template that can be enrolled under this name.
@@ -244,12 +291,13 @@ class Gallery:
 class SealedGalleries:
     """Encrypted galleries by name, of one plan and bundle. Raises PpspeechError for a file that cannot hold them."""
 
-    def __init__(self, path: Path, model: str, plan: GalleryPlan) -> None:
+    def __init__(self, place: Place, model: str, plan: GalleryPlan) -> None:
         columns = (
             "model TEXT, name TEXT, places INTEGER, owner TEXT,"
             " public_key BLOB, templates BLOB, PRIMARY KEY (model, name)"
         )
-        self._table = SharedTable(path, "sealed", columns, "galleries")
+        self._table = table_at(place, "sealed", columns, "galleries")
+        self._place = place
         self._model = model
         self._plan = plan
 
@@ -262,18 +310,40 @@ class SealedGalleries:
         """
         check_speaker(name)
         Prober(gallery)  # what could not be probed is not kept
-        with self._table.transaction() as database:
-            query = "SELECT owner FROM sealed WHERE model = ? AND name = ?"
-            found = database.execute(query, (self._model, name)).fetchone()
-            held = database.execute("SELECT COUNT(*) FROM sealed WHERE model = ?", (self._model,)).fetchone()[0]
-            if (found is None and held >= MOST_GALLERIES) or (found is not None and found[0] != owner):
+        kept, whose = self._tag("name", name), self._tag("owner", owner)
+        parts = [sealed(self._place, part, self._about(name, at)) for at, part in enumerate(_parts(gallery))]
+
+        def work(ask: Ask) -> bool:
+            found = ask("SELECT owner FROM sealed WHERE model = ? AND name = ?", self._model, kept)
+            held = ask("SELECT COUNT(*) FROM sealed WHERE model = ?", self._model)[0][0]
+            if (not found and held >= MOST_GALLERIES) or (found and found[0][0] != whose):
                 return False
-            row = (self._model, name, self._plan.places, owner, gallery.public_key, gallery.templates)
-            database.execute("INSERT OR REPLACE INTO sealed VALUES (?, ?, ?, ?, ?, ?)", row)
-        return True
+            ask(_KEEP, self._model, kept, self._plan.places, whose, *parts)
+            return True
+
+        return self._table.alone(work, self._model)
 
     def get(self, name: str) -> EncryptedGallery | None:
         """The gallery of a name; None where there is none of this size."""
         query = "SELECT public_key, templates FROM sealed WHERE model = ? AND name = ? AND places = ?"
-        found = self._table.rows(query, self._model, name, self._plan.places)
-        return EncryptedGallery(self._plan, *found[0]) if found else None
+        found = self._table.rows(query, self._model, self._tag("name", name), self._plan.places)
+        if not found:
+            return None
+        parts = (opened(self._place, part, self._about(name, at)) for at, part in enumerate(found[0]))
+        return EncryptedGallery(self._plan, *parts)
+
+    def _tag(self, column: str, name: str) -> str:
+        return tagged(self._place, name, "sealed", self._model, column)
+
+    def _about(self, name: str, part: int) -> str:
+        return f"sealed {self._model} {self._plan.places} {part} {name}"
+
+
+_KEEP = (
+    "INSERT INTO sealed VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (model, name) DO UPDATE SET places = excluded.places,"
+    " owner = excluded.owner, public_key = excluded.public_key, templates = excluded.templates"
+)
+
+
+def _parts(gallery: EncryptedGallery) -> tuple[bytes, bytes]:
+    return gallery.public_key, gallery.templates

@@ -21,6 +21,7 @@ from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.server.book import Visitor
 from ppspeech.service.server.session import Handler
+from ppspeech.service.store import PostgresStore
 from ppspeech.service.tasks.text import Texts, receive_wanted
 from ppspeech.storage import atomic_write
 
@@ -68,9 +69,17 @@ class ServedText:
     usual_budget: int
 
     @classmethod
-    def of(cls, name: str, lines: list[str], folder: Path, deployment: TextDeployment | None = None) -> "ServedText":
+    def of(
+        cls,
+        name: str,
+        lines: list[str],
+        folder: Path,
+        deployment: TextDeployment | None = None,
+        store: PostgresStore | None = None,
+    ) -> "ServedText":
         """Fold and lay out the lines of a text. `folder`: keeps a key, under which the text has the same name whenever
-        it is served, and which tells nobody what it is. Raises PpspeechError for an empty text, RangeError for one that
+        it is served, and which tells nobody what it is; servers with one `store` have one such key, and so one budget.
+        Raises PpspeechError for an empty text, RangeError for one that
         is too long.
         """
         chosen = deployment or TextDeployment()
@@ -81,7 +90,8 @@ class ServedText:
         width = -(-(max(lengths) + 1) // WIDTHS) * WIDTHS
         terms = Texts(chosen.alphabet, -(-len(lines) // LINES) * LINES, width, chosen.tells)
         rows = letters.rows(lines, width, terms.lines)
-        told = hmac.digest(_kept_key(folder), f"{chosen.alphabet}\n".encode() + rows.tobytes(), hashlib.sha256).hex()
+        key = _kept_key(folder) if store is None else store.seal.key_for("texts")
+        told = hmac.digest(key, f"{chosen.alphabet}\n".encode() + rows.tobytes(), hashlib.sha256).hex()
         task = f"Searches a text for patterns; tells {', '.join(terms.offered)}."
         privacy = "The text stays here. Answers tell of it what they say, and no noise is added to them."
         answer = {"found": 1, "count": len(lines).bit_length(), "lines": len(lines), "places": sum(lengths)}
