@@ -57,7 +57,9 @@ class Asked:
         """A name among those that are known."""
         value = self._plain.get(name)
         if not isinstance(value, str) or value not in known:
-            raise PpspeechError(f"{name} must be one of {', '.join(known) or 'none: there are none yet'}, got {_short(value)}")
+            raise PpspeechError(
+                f"{name} must be one of {', '.join(known) or 'none: there are none yet'}, got {_short(value)}"
+            )
         return value
 
     def number(self, name: str, least: float, most: float, *, whole: bool = False) -> float:
@@ -76,4 +78,3 @@ class Asked:
 
 def _short(value: Any) -> str:
     return f"{value!r:.80}"
-

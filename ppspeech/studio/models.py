@@ -26,7 +26,11 @@ def _described(path: Path, stamp: int) -> dict[str, Any]:
     statement, config = bundle.statement, bundle.config
     guarantee = statement.guarantee
     touches = [
-        {"topic": touch.topic.replace("_", " "), "status": STATUS[touch.status], "covered": touch.status != "not_covered"}
+        {
+            "topic": touch.topic.replace("_", " "),
+            "status": STATUS[touch.status],
+            "covered": touch.status != "not_covered",
+        }
         | {"note": touch.note}
         for touch in statement.touches
     ]
@@ -47,7 +51,8 @@ def _described(path: Path, stamp: int) -> dict[str, Any]:
         "caveats": list(statement.caveats),
         "touches": touches,
         "metrics": [
-            {"metric": each.metric, "value": each.value, "unit": each.unit, "note": each.note} for each in bundle.metrics
+            {"metric": each.metric, "value": each.value, "unit": each.unit, "note": each.note}
+            for each in bundle.metrics
         ],
         "fingerprint": bundle.fingerprint,
     }

@@ -63,7 +63,9 @@ def train(jobs: Jobs, places: Places, asked: Any) -> Job:
         command += ["--privacy", json.dumps(block)]
     folder = new_run(places.work, "train", plain)
     promise = "without privacy" if epsilon is None else f"at epsilon {epsilon:g}"
-    return jobs.start("train", [command], folder, {"title": f"{recipe} on {corpus} {promise}", "run": folder.name} | plain)
+    return jobs.start(
+        "train", [command], folder, {"title": f"{recipe} on {corpus} {promise}", "run": folder.name} | plain
+    )
 
 
 def export(jobs: Jobs, places: Places, asked: Any) -> Job:

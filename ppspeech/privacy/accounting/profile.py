@@ -10,7 +10,6 @@ from ppspeech.errors import PrivacyError
 from ppspeech.pictures import blank, save
 from ppspeech.privacy.accounting.accountant import Accountant, Method
 
-
 LEAST_DELTA = 1e-9
 """Where a trade-off curve's largest epsilon is."""
 POINTS = 97
