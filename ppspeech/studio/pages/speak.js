@@ -1,0 +1,184 @@
+// Speak: the word is asked of a server that does not hear it; this page records, encrypts, and shows both sides.
+
+import { ByteTape, drawFeatures, drawWave } from "../draw.js";
+import { record, resampled, said } from "../sound.js";
+import { KINDS, Tally, watched } from "../watch.js";
+import { shape } from "./chart.js";
+import { $, ask, complain, forgive, guarded, make, options, row, watch } from "./shell.js";
+
+const WAITS_MS = 60_000; // for a server to be ready
+let connect = null;
+let client = null;
+let door = null;
+let recording = null;
+let drawing = 0;
+let counts = new Float64Array(256);
+let tallies = new Map();
+const tape = new ByteTape($("bytes"));
+
+const Watched = watched((direction, bytes, socket) => {
+  if (!tallies.has(socket)) tallies.set(socket, { sent: new Tally(), received: new Tally() });
+  tallies.get(socket)[direction].take(bytes);
+  if (direction === "sent") {
+    tape.add(bytes);
+    for (const byte of bytes) counts[byte]++;
+  }
+  drawing ||= requestAnimationFrame(showTraffic);
+});
+
+const begin = guarded(async () => {
+  ({ connect } = await import("../client.js"));
+  showTraffic();
+  const models = (await ask("/api/models")).filter((model) => model.speakable);
+  const state = await ask("/api/speak");
+  options($("bundle"), models.map((model) => model.name), state.job?.about.bundle ?? models[0]?.name);
+  $("serve").disabled = models.length === 0;
+  if (models.length === 0) return say("There is no model of words yet: train one, or start the studio with a folder of bundles.");
+  if (state.job?.state === "running") await meet(state.job);
+  else say("Choose a model, and let a server offer it.");
+});
+
+/** Start a server, wait until it listens, and load this page again: its policy then lets it speak to that server alone. */
+const serve = guarded(async () => {
+  $("serve").disabled = true;
+  say("Starting a server: it reads the bundle, and prepares …");
+  const job = await ask("/api/speak", { bundle: $("bundle").value });
+  const told = [];
+  const over = watch(job.name, { lines: (lines) => told.push(...lines) });
+  const until = performance.now() + WAITS_MS;
+  for (;;) {
+    const ended = await Promise.race([over, new Promise((done) => setTimeout(done, 300))]);
+    if ((await ask("/api/speak")).door) return location.reload();
+    if (ended || performance.now() > until) {
+      $("serve").disabled = false;
+      throw new Error(told.findLast((line) => /^error:/.test(line)) ?? "The server did not start.");
+    }
+  }
+});
+
+async function meet(job) {
+  void watch(job.name).then((state) => {
+    $("record").disabled = $("file").disabled = true;
+    if (state !== "stopped") complain(new Error("The server has ended. Serve the model again."));
+  });
+  ({ door } = await ask("/api/speak"));
+  if (door === null) return say("The server is getting ready …");
+  client = await connect(`ws://${door}/ws`, { model: undefined, WebSocket: Watched });
+  $("record").disabled = $("file").disabled = false;
+  $("serve").textContent = "Serve this one";
+  say(`${client.offer.name}: ${client.offer.task} ${client.offer.privacy}`);
+}
+
+const press = guarded(async () => {
+  if (recording) return recording.stop();
+  busy(true);
+  try {
+    const heard = [];
+    recording = await record((block) => {
+      heard.push(...block.filter((_, at) => at % 16 === 0));
+      drawWave($("wave"), Float32Array.from(heard));
+    });
+    pressed(true);
+    $("record").disabled = false;
+    const preparing = client.prepare();
+    preparing.catch(() => {});
+    const { samples, rate } = await recording.ended;
+    pressed(false);
+    await answer(samples, rate, preparing);
+  } finally {
+    recording = null;
+    pressed(false);
+    busy(false);
+  }
+});
+
+const pick = guarded(async () => {
+  const [file] = $("file").files;
+  if (!file) return;
+  busy(true);
+  try {
+    const context = new OfflineAudioContext(1, 1, 48_000);
+    const sound = await context.decodeAudioData(await file.arrayBuffer()).catch(() => {
+      throw new Error(`${file.name} is no sound that this browser reads: pick a WAV file.`);
+    });
+    await answer(sound.getChannelData(0), sound.sampleRate, client.prepare());
+  } finally {
+    busy(false);
+    $("file").value = "";
+  }
+});
+
+async function answer(samples, rate, preparing) {
+  const ended = performance.now();
+  $("record").disabled = true;
+  preparing.catch(() => {});
+  const { mfcc } = client.offer.terms;
+  const modelRate = mfcc.sampleRate ?? mfcc.sample_rate;
+  const spoken = said(samples, rate, longest(mfcc, modelRate));
+  if (spoken === null) throw new Error("Nothing was heard. Check that the microphone is on, and speak a little louder.");
+  const clip = await resampled(spoken, rate, modelRate);
+  drawWave($("wave"), clip);
+  $("wave").setAttribute("aria-label", `Waveform of ${(clip.length / modelRate).toFixed(2)} seconds`);
+  await preparing;
+  const word = await client.recognize(clip, modelRate);
+  show(word, performance.now() - ended);
+  const rows = client.features(clip, modelRate).map((each) => [...each]);
+  drawFeatures($("features"), rows);
+  $("features").setAttribute("aria-label", `Features: ${rows.length} frames of ${rows[0]?.length ?? 0} numbers`);
+  document.dispatchEvent(new CustomEvent("word", { detail: { ...word, samples: clip, rate: modelRate } }));
+}
+
+function show(word, total) {
+  $("word").textContent = word.value ?? "none of its words";
+  const facts = { total: `${Math.round(total)} ms`, work: `${Math.round(word.workMs)} ms`, up: size(word.bytesUp), down: size(word.bytesDown), rounds: word.rounds.toLocaleString("en") };
+  for (const [id, text] of Object.entries(facts)) $(id).textContent = text;
+  $("answer").hidden = false;
+}
+
+function showTraffic() {
+  drawing = 0;
+  const all = counts.reduce((sum, each) => sum + each, 0);
+  const most = Math.max(1, ...counts);
+  const bars = shape("path", { class: "bars", d: [...counts].map((each, at) => `M${2 * at} 80v${(-76 * each) / most}h1.6v${(76 * each) / most}z`).join("") });
+  $("spread").replaceChildren(shape("svg", { viewBox: "0 0 512 80", role: "img", "aria-label": all ? "How often each of 256 values came: about equally" : "No bytes yet" }, bars));
+  if (all) {
+    const bits = counts.reduce((sum, each) => (each ? sum - (each / all) * Math.log2(each / all) : sum), 0);
+    $("surprise").textContent = `${all.toLocaleString("en")} bytes, ${bits.toFixed(3)} bits of surprise a byte; coin flips have 8.`;
+    $("bytes").setAttribute("aria-label", `Bytes that were sent, ${bits.toFixed(2)} of 8 bits of surprise each`);
+  }
+  const sums = new Map();
+  for (const both of tallies.values()) {
+    for (const [direction, tally] of Object.entries(both)) {
+      for (const [kind, each] of tally.kinds) {
+        const entry = sums.get(direction + kind) ?? { direction, kind, messages: 0, bytes: 0 };
+        sums.set(direction + kind, { ...entry, messages: entry.messages + each.messages, bytes: entry.bytes + each.bytes });
+      }
+    }
+  }
+  const rows = [...sums.values()].map((each) => row(`${each.direction === "sent" ? "→" : "←"} ${KINDS[each.kind] ?? `kind ${each.kind}`}`, each.messages, each.bytes));
+  $("kinds").replaceChildren(...(rows.length ? rows : [row("none yet")]));
+}
+
+function busy(is) {
+  if (is) {
+    forgive();
+    tape.clear();
+    [counts, tallies] = [new Float64Array(256), new Map()];
+  }
+  $("record").disabled = $("file").disabled = is || client === null;
+}
+
+function pressed(is) {
+  $("record").setAttribute("aria-pressed", is);
+  $("record-text").textContent = is ? "Listening … press to end" : "Record a word";
+}
+
+const longest = (mfcc, rate) => ((client.offer.terms.shape.frames - 1) * (mfcc.hop ?? mfcc.hopSamples ?? 0.01 * rate)) / rate + 0.02;
+const size = (bytes) => (bytes < 1e6 ? `${Math.round(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
+const say = (words) => ($("status").textContent = words);
+
+$("serve").addEventListener("click", serve);
+$("record").addEventListener("click", press);
+$("file").addEventListener("change", pick);
+addEventListener("pagehide", () => client?.close());
+void begin();
