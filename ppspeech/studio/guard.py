@@ -29,10 +29,10 @@ ALWAYS = {
 
 def policy(sockets: tuple[str, ...]) -> str:
     """What a page may load: its own files, and WebSockets of the servers that were started for it. Nothing inline."""
+    speaks_to = " ".join(("'self'", *sockets))
     return (
         "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self'; "
-        f"connect-src {' '.join(("'self'", *sockets))}; worker-src 'self'; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'"
+        f"connect-src {speaks_to}; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
 
 

@@ -6,6 +6,9 @@ from typing import Any
 
 from ppspeech.errors import PpspeechError
 
+SPEAKABLE = {"keyword_hmm", "large_margin_keyword", "large_margin_classifier"}
+"""Models that the client of the page can ask."""
+
 
 def described(name: str, path: Path) -> dict[str, Any]:
     """A bundle, checked as loading does; where it is refused, why."""
@@ -38,7 +41,7 @@ def _described(path: Path, stamp: int) -> dict[str, Any]:
         "type": config.type,
         "task": config.task,
         "labels": list(config.labels),
-        "speakable": "recognize" in config.kind.uses and config.type.startswith("keyword"),
+        "speakable": config.type in SPEAKABLE,
         "guarantee": str(guarantee),
         "private": statement.private,
         "words": in_words(guarantee),

@@ -44,14 +44,18 @@ function show() {
   const own = found.filter((run) => run.recipe === $("recipe").value && run.corpus === $("corpus").value).map((run) => ({ ...run, ...read(run.figures) }));
   const points = own.filter((run) => run.task !== undefined && run.attackers.length).map((run) => ({ ...run, worst: Math.max(...run.attackers.map(([, value]) => value)) }));
   const ticks = [0, 0.25, 0.5, 0.75, 1];
-  const chart = frame($("curve"), {
-    say: points.length ? points.map((run) => `rho ${shown(run.rho)}: task ${percent(run.task)}, person ${percent(run.worst)}`).join("; ") : "No run yet",
-    x: { from: 0, to: 1, ticks, text: percent, label: "people named by the worst attacker" },
-    y: { from: 0, to: 1, ticks, text: percent, label: "task" },
-  });
   const chance = points.find((run) => run.chance !== undefined)?.chance;
-  if (chance !== undefined) chart.line([[chance, 0], [chance, 1]], "chance");
-  for (const run of points) chart.dot([run.worst, run.task], run.rho === rho() ? "now" : "", `rho ${shown(run.rho)}`, run.rho === rho() ? 8 : 6);
+  frame($("curve"), {
+    say: points.length ? points.map((run) => `rho ${shown(run.rho)}: task ${percent(run.task)}, person ${percent(run.worst)}`).join("; ") : "No run yet",
+    tall: 0.75,
+    x: { from: 0, to: 1, ticks, text: percent, label: "people named, by the worst attacker" },
+    y: { from: 0, to: 1, ticks, text: percent, label: "the task kept" },
+    fill: (chart) => {
+      if (chance !== undefined) chart.line([[chance, 0], [chance, 1]], "chance");
+      for (const run of points) chart.dot([run.worst, run.task], run.rho === rho() ? "now" : "", `rho ${shown(run.rho)}`, run.rho === rho() ? 8 : 6);
+      if (!points.length) chart.text([0.5, 0.5], "every run will be a point here", { "text-anchor": "middle" });
+    },
+  });
   const now = points.findLast((run) => run.rho === rho());
   $("bars").replaceChildren(...(now
     ? [meter("the task", now.task, "task"), ...now.attackers.sort((a, b) => b[1] - a[1]).map(([name, value]) => meter(label(name), value, "person")),

@@ -1,6 +1,6 @@
 // Models: what bundles promise, drawn and in words, one beside another.
 
-import { frame } from "./chart.js";
+import { frame, percent } from "./chart.js";
 import { $, ask, guarded, make, options } from "./shell.js";
 
 const NONE = "nothing";
@@ -9,11 +9,13 @@ let models = new Map();
 const begin = guarded(async () => {
   models = new Map((await ask("/api/models")).map((each) => [each.name, each]));
   const names = [...models.keys()];
-  options($("left"), names, names[0]);
+  options($("left"), names.length ? names : ["none yet"], names[0]);
   options($("right"), [NONE, ...names], names[1] ?? NONE);
+  $("left").disabled = $("right").disabled = names.length === 0;
   $("status").textContent = names.length
     ? `${names.length} ${names.length === 1 ? "bundle" : "bundles"}, each checked: its statement follows from its events.`
-    : "There is no bundle yet: train one, or start the studio with a folder of bundles.";
+    : "";
+  if (!names.length) $("status").replaceChildren("There is no bundle yet: ", make("a", { href: "/train" }, "train one"), ", or start the studio with a folder of bundles.");
   show();
 });
 
@@ -25,17 +27,17 @@ function show() {
   if (!drawn.length) return;
   const ticks = [0, 0.25, 0.5, 0.75, 1];
   const say = drawn.map((model) => `${model.name}: at 10 % false positives at least ${Math.round(100 * model.trade_off[10][1])} % false negatives`).join("; ");
-  const chart = frame($("curve"), {
-    say, x: { from: 0, to: 1, ticks, label: "false positives" }, y: { from: 0, to: 1, ticks, label: "false negatives, at least" },
+  const kind = (model) => (chosen.indexOf(model) === 0 ? "a" : "b");
+  frame($("curve"), {
+    say, x: { from: 0, to: 1, ticks, text: percent, label: "false positives: said to be in, and was not" },
+    y: { from: 0, to: 1, ticks, text: percent, label: "false negatives, at least" },
+    fill: (chart) => {
+      chart.line([[0, 1], [1, 0]], "chance");
+      for (const model of drawn) chart.area([[0, 0], ...model.trade_off, [1, 0]], kind(model));
+      for (const model of drawn) chart.line(model.trade_off, kind(model));
+    },
   });
-  chart.line([[0, 1], [1, 0]], "chance");
-  chart.text([0.52, 0.53], "a coin");
-  drawn.forEach((model, at) => {
-    const kind = chosen.indexOf(model) === 0 ? "a" : "b";
-    if (kind === "a") chart.area([[0, 0], ...model.trade_off, [1, 0]]);
-    chart.line(model.trade_off, kind);
-    chart.text([0.98, 0.95 - 0.07 * at], `${kind === "a" ? "━━" : "╍╍"} ${model.name}`, { "text-anchor": "end" });
-  });
+  $("legend").replaceChildren(...drawn.map((model) => make("li", { class: kind(model) }, model.name)), make("li", { class: "chance" }, "a coin: nothing to learn"));
 }
 
 function card(model, at) {

@@ -51,6 +51,9 @@ export function row(...cells) {
   return make("tr", {}, ...cells.map((cell, at) => make("td", at > 0 && typeof cell === "number" ? { class: "number" } : {}, typeof cell === "number" ? cell.toLocaleString("en") : cell)));
 }
 
+/** A row that says that there is nothing yet. */
+export const none = (columns, words = "none yet") => make("tr", {}, make("td", { colspan: columns, class: "soft" }, words));
+
 /** Watch a job until it ends; it goes on while somebody watches. Tells of lines and messages; resolves to its state. */
 export function watch(name, { lines = () => {}, messages = () => {} } = {}) {
   return new Promise((resolve) => {

@@ -3,8 +3,8 @@
 import { ByteTape, drawFeatures, drawWave } from "../draw.js";
 import { record, resampled, said } from "../sound.js";
 import { KINDS, Tally, watched } from "../watch.js";
-import { shape } from "./chart.js";
-import { $, ask, complain, forgive, guarded, make, options, row, watch } from "./shell.js";
+import { fitted, shape } from "./chart.js";
+import { $, ask, complain, forgive, guarded, make, none, options, row, watch } from "./shell.js";
 
 const WAITS_MS = 60_000; // for a server to be ready
 let connect = null;
@@ -33,7 +33,12 @@ const begin = guarded(async () => {
   const state = await ask("/api/speak");
   options($("bundle"), models.map((model) => model.name), state.job?.about.bundle ?? models[0]?.name);
   $("serve").disabled = models.length === 0;
-  if (models.length === 0) return say("There is no model of words yet: train one, or start the studio with a folder of bundles.");
+  if (models.length === 0) {
+    options($("bundle"), ["none yet"]);
+    $("bundle").disabled = true;
+    $("status").replaceChildren("There is no model of words yet: ", make("a", { href: "/train" }, "train and release one"), ", or start the studio with a folder of bundles.");
+    return;
+  }
   if (state.job?.state === "running") await meet(state.job);
   else say("Choose a model, and let a server offer it.");
 });
@@ -112,9 +117,9 @@ async function answer(samples, rate, preparing) {
   const ended = performance.now();
   $("record").disabled = true;
   preparing.catch(() => {});
-  const { mfcc } = client.offer.terms;
-  const modelRate = mfcc.sampleRate ?? mfcc.sample_rate;
-  const spoken = said(samples, rate, longest(mfcc, modelRate));
+  const { mfcc, shape: sizes, statistics } = client.offer.terms;
+  const modelRate = mfcc.sample_rate;
+  const spoken = said(samples, rate, statistics ? Infinity : mfcc.window_s + (sizes.frames - 1) * mfcc.hop_s);
   if (spoken === null) throw new Error("Nothing was heard. Check that the microphone is on, and speak a little louder.");
   const clip = await resampled(spoken, rate, modelRate);
   drawWave($("wave"), clip);
@@ -125,7 +130,7 @@ async function answer(samples, rate, preparing) {
   const rows = client.features(clip, modelRate).map((each) => [...each]);
   drawFeatures($("features"), rows);
   $("features").setAttribute("aria-label", `Features: ${rows.length} frames of ${rows[0]?.length ?? 0} numbers`);
-  document.dispatchEvent(new CustomEvent("word", { detail: { ...word, samples: clip, rate: modelRate } }));
+  document.dispatchEvent(new CustomEvent("word", { detail: { ...word, samples: clip, rate: modelRate, traffic: summed() } }));
 }
 
 function show(word, total) {
@@ -138,14 +143,18 @@ function show(word, total) {
 function showTraffic() {
   drawing = 0;
   const all = counts.reduce((sum, each) => sum + each, 0);
-  const most = Math.max(1, ...counts);
-  const bars = shape("path", { class: "bars", d: [...counts].map((each, at) => `M${2 * at} 80v${(-76 * each) / most}h1.6v${(76 * each) / most}z`).join("") });
-  $("spread").replaceChildren(shape("svg", { viewBox: "0 0 512 80", role: "img", "aria-label": all ? "How often each of 256 values came: about equally" : "No bytes yet" }, bars));
+  fitted($("spread"), (width) => spread(width, all));
   if (all) {
     const bits = counts.reduce((sum, each) => (each ? sum - (each / all) * Math.log2(each / all) : sum), 0);
     $("surprise").textContent = `${all.toLocaleString("en")} bytes, ${bits.toFixed(3)} bits of surprise a byte; coin flips have 8.`;
     $("bytes").setAttribute("aria-label", `Bytes that were sent, ${bits.toFixed(2)} of 8 bits of surprise each`);
   }
+  const rows = summed().map((each) => row(way(each), each.messages, each.bytes));
+  $("kinds").replaceChildren(...(rows.length ? rows : [none(3)]));
+}
+
+/** What passed for this word: direction, kind, messages and bytes, over all connections. */
+function summed() {
   const sums = new Map();
   for (const both of tallies.values()) {
     for (const [direction, tally] of Object.entries(both)) {
@@ -155,8 +164,23 @@ function showTraffic() {
       }
     }
   }
-  const rows = [...sums.values()].map((each) => row(`${each.direction === "sent" ? "→" : "←"} ${KINDS[each.kind] ?? `kind ${each.kind}`}`, each.messages, each.bytes));
-  $("kinds").replaceChildren(...(rows.length ? rows : [row("none yet")]));
+  return [...sums.values()];
+}
+
+function way({ direction, kind }) {
+  const arrow = make("span", { role: "img", class: "way", "aria-label": direction === "sent" ? "sent:" : "received:" }, direction === "sent" ? "→" : "←");
+  return make("span", {}, arrow, ` ${KINDS[kind] ?? `kind ${kind}`}`);
+}
+
+/** How often each value of a byte came, beside how often it would by coin flips. */
+function spread(width, all) {
+  const [most, low, wide] = [Math.max(1, ...counts), 92, (width - 2) / 256];
+  const bars = [...counts].map((each, at) => `M${(1 + wide * at).toFixed(2)} ${low}v${((-84 * each) / most).toFixed(2)}h${(0.75 * wide).toFixed(2)}V${low}z`).join("");
+  const svg = shape("svg", { viewBox: `0 0 ${width} 118`, width, height: 118, role: "img", "aria-label": all ? "How often each of the 256 values came: about equally" : "No bytes yet" },
+    shape("path", { class: "bars", d: bars }), shape("line", { class: "axis", x1: 0, x2: width, y1: low, y2: low }));
+  [[0, "start", "0"], [width / 2, "middle", "value of a byte"], [width, "end", "255"]].forEach(([x, anchor, words]) => svg.append(shape("text", { x, y: 112, "text-anchor": anchor }, words)));
+  if (all) svg.append(shape("line", { class: "chance line", x1: 0, x2: width, y1: low - (84 * all) / 256 / most, y2: low - (84 * all) / 256 / most }));
+  return svg;
 }
 
 function busy(is) {
@@ -173,7 +197,6 @@ function pressed(is) {
   $("record-text").textContent = is ? "Listening … press to end" : "Record a word";
 }
 
-const longest = (mfcc, rate) => ((client.offer.terms.shape.frames - 1) * (mfcc.hop ?? mfcc.hopSamples ?? 0.01 * rate)) / rate + 0.02;
 const size = (bytes) => (bytes < 1e6 ? `${Math.round(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 const say = (words) => ($("status").textContent = words);
 

@@ -1,7 +1,7 @@
 // Train: a recipe and a corpus at an epsilon; every run is a point.
 
 import { frame, percent } from "./chart.js";
-import { $, ask, complain, guarded, make, options, row, running, watch } from "./shell.js";
+import { $, ask, complain, guarded, make, none, options, row, running, watch } from "./shell.js";
 
 let recipes = {};
 const epsilon = () => 2 ** Number($("epsilon").value);
@@ -46,21 +46,26 @@ async function showRuns() {
   const found = (await ask("/api/runs/train")).filter((run) => run.figures.test_accuracy !== undefined);
   const priced = found.filter((run) => run.epsilon !== null);
   const logs = [-2, -1, 0, 1, 2, 3, 4, 5];
-  const chart = frame($("curve"), {
-    say: found.length ? found.map((run) => `epsilon ${run.epsilon ?? "none"}: accuracy ${percent(run.figures.test_accuracy)}`).join("; ") : "No run yet",
-    x: { from: -2.2, to: 5.2, ticks: logs, text: (tick) => shown(2 ** tick), label: "epsilon" },
-    y: { from: 0, to: 1, ticks: [0, 0.25, 0.5, 0.75, 1], text: percent, label: "accuracy on held-out people" },
+  const lines = [...new Set(priced.map((run) => JSON.stringify([run.recipe, run.corpus, run.unit])))].map((key) => {
+    const own = priced.filter((run) => JSON.stringify([run.recipe, run.corpus, run.unit]) === key).sort((a, b) => a.epsilon - b.epsilon);
+    return own.map((run) => [Math.log2(run.epsilon), run.figures.test_accuracy]);
   });
-  for (const [recipe, corpus, unit] of new Set(priced.map((run) => JSON.stringify([run.recipe, run.corpus, run.unit]))).values().map(JSON.parse)) {
-    const own = priced.filter((run) => run.recipe === recipe && run.corpus === corpus && run.unit === unit).sort((a, b) => a.epsilon - b.epsilon);
-    chart.line(own.map((run) => [Math.log2(run.epsilon), run.figures.test_accuracy]), "a");
-  }
-  for (const run of found) {
-    const words = `${run.recipe} on ${run.corpus}, epsilon ${run.epsilon ?? "none"}: ${percent(run.figures.test_accuracy)}`;
-    if (run.epsilon === null) chart.line([[-2.2, run.figures.test_accuracy], [5.2, run.figures.test_accuracy]], "chance");
-    else chart.dot([Math.log2(run.epsilon), run.figures.test_accuracy], "full", words);
-  }
-  $("runs").replaceChildren(...(found.length ? found.toReversed().map(runRow) : [row("none yet")]));
+  frame($("curve"), {
+    say: found.length ? found.map((run) => `epsilon ${run.epsilon ?? "none"}: accuracy ${percent(run.figures.test_accuracy)}`).join("; ") : "No run yet",
+    tall: 0.42,
+    x: { from: -2.2, to: 5.2, ticks: logs, text: (tick) => shown(2 ** tick), label: "epsilon: smaller promises more" },
+    y: { from: 0, to: 1, ticks: [0, 0.25, 0.5, 0.75, 1], text: percent, label: "accuracy, held-out people" },
+    fill: (chart) => {
+      for (const points of lines) chart.line(points, "a");
+      for (const run of found) {
+        const words = `${run.recipe} on ${run.corpus}, epsilon ${run.epsilon ?? "none"}: ${percent(run.figures.test_accuracy)}`;
+        if (run.epsilon === null) chart.line([[-2.2, run.figures.test_accuracy], [5.2, run.figures.test_accuracy]], "chance");
+        else chart.dot([Math.log2(run.epsilon), run.figures.test_accuracy], "full", words);
+      }
+      if (!found.length) chart.text([1.5, 0.5], "every run will be a point here", { "text-anchor": "middle" });
+    },
+  });
+  $("runs").replaceChildren(...(found.length ? found.toReversed().map(runRow) : [none(4)]));
 }
 
 function runRow(run) {
