@@ -24,7 +24,7 @@ from ppspeech.studio.choices import Places
 from ppspeech.studio.guard import COOKIE, ENTER, Guard
 from ppspeech.studio.jobs import Job, Jobs
 from ppspeech.studio.models import described
-from ppspeech.studio.runs import runs
+from ppspeech.studio.runs import release_name, runs
 
 PAGES = {"speak": "Speak", "models": "Models", "train": "Train", "filters": "Filters", "together": "Together"}
 FOLDER = Path(__file__).parent / "pages"
@@ -164,7 +164,11 @@ class Studio:
         kind = request.path_params["kind"]
         if kind not in {"train", "filter", "together"}:
             return JSONResponse({"error": "there are runs of train, filter and together"}, 404)
-        return JSONResponse(await to_thread.run_sync(runs, self.places.work, kind))
+        found = await to_thread.run_sync(runs, self.places.work, kind)
+        if kind == "train":
+            names = [(run, release_name(run["run"], run)) for run in found]
+            found = [run | {"released": name if (self.places.made / name).is_dir() else None} for run, name in names]
+        return JSONResponse(found)
 
     async def _listed(self, _: Request) -> Response:
         found = [self.jobs.latest(kind) for kind in ("speak", *work.START)]

@@ -21,10 +21,15 @@ class Places:
     corpora: tuple[Path, ...] = ()
     tables: tuple[str, ...] = field(default=("breast_cancer", "adult"))
 
+    @property
+    def made(self) -> Path:
+        """Where bundles that are released here are."""
+        return self.work / "bundles"
+
     def bundles(self) -> dict[str, Path]:
         """By a name of ours: pages never say a path. Those that are there now; what was made here last."""
         found: dict[str, Path] = {}
-        for folder in (*self.folders, self.work / "bundles"):
+        for folder in (*self.folders, self.made):
             inside = sorted(folder.iterdir()) if folder.is_dir() and not _is_bundle(folder) else [folder]
             for path in inside:
                 if _is_bundle(path) and len(found) < MOST_BUNDLES:

@@ -22,13 +22,21 @@ def new_run(work: Path, kind: str, asked: dict[str, Any]) -> Path:
     return folder
 
 
+def release_name(name: str, asked: dict[str, Any]) -> str:
+    """What the bundle of a training is called."""
+    promise = "plain" if asked["epsilon"] is None else f"eps{asked['epsilon']:g}"
+    return f"{asked['recipe']}_{asked['corpus']}_{promise}_{name}"
+
+
 def runs(work: Path, kind: str) -> list[dict[str, Any]]:
     """All runs of a kind, the oldest first: what was asked for, and figures by name where there are any."""
     folders = sorted((work / kind).glob("*/asked.json"), key=lambda path: path.stat().st_mtime)[-MOST_RUNS:]
-    return [
-        {"run": path.parent.name, **json.loads(path.read_text("utf-8")), "figures": figures_of(path.parent)}
-        for path in folders
-    ]
+    return [{"run": each.parent.name, **asked_of(each.parent), "figures": figures_of(each.parent)} for each in folders]
+
+
+def asked_of(folder: Path) -> dict[str, Any]:
+    """What was asked for."""
+    return dict(json.loads((folder / ASKED).read_text("utf-8")))
 
 
 def run_named(work: Path, kind: str, name: str) -> Path:

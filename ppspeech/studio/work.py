@@ -11,7 +11,7 @@ from ppspeech.errors import PpspeechError
 from ppspeech.recipes import Recipe, shipped_recipes
 from ppspeech.studio.choices import Asked, Places
 from ppspeech.studio.jobs import Job, Jobs
-from ppspeech.studio.runs import MESSAGES, checkpoint_of, keep_figures, new_run, run_named
+from ppspeech.studio.runs import MESSAGES, asked_of, checkpoint_of, keep_figures, new_run, release_name, run_named
 
 UNITS = ("utterance", "speaker")
 PROTOCOLS = {
@@ -74,10 +74,9 @@ def export(jobs: Jobs, places: Places, asked: Any) -> Job:
     found = Asked(asked, ("run", "state"))
     name = asked.get("run")
     folder = run_named(places.work, "train", name if isinstance(name, str) else "")
-    plain = json.loads((folder / "asked.json").read_text("utf-8"))
+    plain = asked_of(folder)
     state = found.one_of("state", ("yes", "no"))
-    promise = "plain" if plain["epsilon"] is None else f"eps{plain['epsilon']:g}"
-    out = places.work / "bundles" / f"{plain['recipe']}_{plain['corpus']}_{promise}_{folder.name}"
+    out = places.made / release_name(folder.name, plain)
     if out.exists():
         raise PpspeechError(f"{out.name} is among the models already")
     out.parent.mkdir(exist_ok=True, mode=0o700)
@@ -94,7 +93,7 @@ def filter_run(jobs: Jobs, places: Places, asked: Any) -> Job:
     rho = found.number("rho", 0.0, 1000.0)
     _refuse_second(jobs, "filter")
     plain = yaml.safe_load(recipes[recipe].path.read_text("utf-8"))
-    plain |= {"rho": rho, "expect": {}, "minutes": 1.0}
+    plain |= {"rho": rho, "expect": {}, "minutes": 0.1}
     if plain.get("corpus") != corpus:
         plain = {name: value for name, value in plain.items() if name not in {"table", "options"}}
         plain["corpus"] = corpora[corpus]
@@ -103,7 +102,7 @@ def filter_run(jobs: Jobs, places: Places, asked: Any) -> Job:
     commands = [
         ["filter", "train", "--config", "recipe.yaml", "--out", "filter", "--json"],
         ["filter", "apply", "filter", plain["corpus"], "--out", "filtered"],
-        ["filter", "attack", "filtered", "--filter", "filter", "--minutes", "1", "--clips", "1", "--json"],
+        ["filter", "attack", "filtered", "--filter", "filter", "--minutes", "0.5", "--clips", "1", "--json"],
     ]
     return jobs.start("filter", commands, folder, {"title": f"{recipe} at rho {rho:g}", "run": folder.name, "rho": rho})
 

@@ -29,12 +29,14 @@ async function load() {
   show();
 }
 
-/** What a run says: the task, and every attacker's share of people named from one clip. */
+/** What a run says: the task, and the share of people that every attacker names from one clip. */
 function read(figures) {
-  const named = Object.entries(figures);
-  const task = named.find(([name]) => /(^|\.)task(\.accuracy)?$/.test(name))?.[1];
-  const attackers = named.filter(([name]) => /^filter\.attack\.(?!chance|worst|task)/.test(name) && /(accuracy|clips_1|\.1)$/.test(name));
-  return { task, attackers, chance: named.find(([name]) => /chance$/.test(name))?.[1] };
+  const best = new Map(); // an attacker, as it is or on ranks: the better of both
+  for (const [name, value] of Object.entries(figures)) {
+    const attacker = /^filter\.attack\.(?:ranked\.)?([a-z_]+)$/.exec(name)?.[1];
+    if (attacker && !["task", "chance", "worst"].includes(attacker)) best.set(attacker, Math.max(value, best.get(attacker) ?? 0));
+  }
+  return { task: figures["filter.attack.task"], attackers: [...best], chance: figures["filter.attack.chance"], none: figures["filter.none.private_worst"] };
 }
 
 function show() {
@@ -59,11 +61,11 @@ function show() {
   const now = points.findLast((run) => run.rho === rho());
   $("bars").replaceChildren(...(now
     ? [meter("the task", now.task, "task"), ...now.attackers.sort((a, b) => b[1] - a[1]).map(([name, value]) => meter(label(name), value, "person")),
-      make("p", { class: "note" }, chance === undefined ? "" : `Whoever only guesses names ${percent(chance)}.`)]
+      make("p", { class: "note" }, [chance === undefined ? "" : `Whoever only guesses names ${percent(chance)}.`, now.none === undefined ? "" : `Without a filter, the worst attacker names ${percent(now.none)}.`].join(" "))]
     : [make("p", { class: "note" }, `No run at rho ${shown(rho())} yet. Runs are there at ${[...new Set(points.map((run) => shown(run.rho)))].join(", ") || "none"}.`)]));
 }
 
-const label = (name) => name.replace(/^filter\.attack\./, "").replace(/\.(accuracy|clips_1|1)$/, "").replaceAll("_", " ");
+const label = (name) => name.replaceAll("_", " ");
 
 for (const id of ["recipe", "corpus", "rho"]) $(id).addEventListener("input", show);
 void begin();

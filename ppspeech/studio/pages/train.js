@@ -70,9 +70,11 @@ async function showRuns() {
 
 function runRow(run) {
   const name = `${run.recipe} on ${run.corpus}, ${run.epochs} ${run.epochs === 1 ? "epoch" : "epochs"}`;
+  const cells = [name, run.epsilon === null ? "none" : `${shown(run.epsilon)} for one ${run.unit}`, percent(run.figures.test_accuracy)];
+  if (run.released) return row(...cells, make("a", { href: "/models" }, "released: see Models"));
   const button = make("button", { type: "button", class: "quiet small", "aria-label": `Release ${name}` }, "Release as a bundle");
   button.addEventListener("click", guarded(() => release(run, button)));
-  return row(name, run.epsilon === null ? "none" : `${shown(run.epsilon)} for one ${run.unit}`, percent(run.figures.test_accuracy), button);
+  return row(...cells, button);
 }
 
 async function release(run, button) {
@@ -83,7 +85,7 @@ async function release(run, button) {
     const told = [];
     const state = await watch(job.name, { lines: (fresh) => told.push(...fresh) });
     if (state !== "done") throw new Error(told.findLast((line) => line.trim()) ?? "It was not released.");
-    button.replaceWith(make("a", { href: "/models" }, `${job.about.bundle}: see Models`));
+    button.replaceWith(make("a", { href: "/models" }, "released: see Models"));
   } catch (error) {
     button.disabled = false;
     button.textContent = "Release as a bundle";
