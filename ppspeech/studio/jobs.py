@@ -50,7 +50,7 @@ class Job:
                 if self._asked_to_stop or await self._command(command) != 0:
                     self.state = "stopped" if self._asked_to_stop else "failed"
                     return
-            self.state = "done"
+            self.state = "stopped" if self._asked_to_stop else "done"
         except asyncio.CancelledError:
             self.state = "stopped"
             raise

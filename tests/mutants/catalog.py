@@ -21,6 +21,7 @@ from tests.mutants.search import SEARCH
 from tests.mutants.sentences import SENTENCES
 from tests.mutants.service import SERVICE
 from tests.mutants.spotting import SPOTTING
+from tests.mutants.studio import STUDIO
 from tests.mutants.tables import TABLES
 from tests.mutants.text import TEXT
 from tests.mutants.voices import VOICES
@@ -42,6 +43,7 @@ MUTANTS = [
     *VOICES,
     *LOGIN,
     *WEB,
+    *STUDIO,
     *SENTENCES,
     *NETWORKS,
     *SPOTTING,

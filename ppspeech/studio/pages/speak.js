@@ -6,7 +6,7 @@ import { KINDS, Tally, watched } from "../watch.js";
 import { fitted, shape } from "./chart.js";
 import { $, ask, complain, forgive, guarded, make, none, options, row, watch } from "./shell.js";
 
-const WAITS_MS = 60_000; // for a server to be ready
+const WAITS_MS = 180_000; // for a server to be ready
 let connect = null;
 let client = null;
 let door = null;
@@ -43,11 +43,15 @@ const begin = guarded(async () => {
   else say("Choose a model, and let a server offer it.");
 });
 
-/** Start a server, wait until it listens, and load this page again: its policy then lets it speak to that server alone. */
 const serve = guarded(async () => {
   $("serve").disabled = true;
-  say("Starting a server: it reads the bundle, and prepares …");
-  const job = await ask("/api/speak", { bundle: $("bundle").value });
+  await wait(await ask("/api/speak", { bundle: $("bundle").value }));
+});
+
+/** Wait until a server listens, and load this page again: its policy then lets it speak to that server alone. */
+async function wait(job) {
+  $("serve").disabled = true;
+  say("A server is starting: it reads the bundle, and prepares …");
   const told = [];
   const over = watch(job.name, { lines: (lines) => told.push(...lines) });
   const until = performance.now() + WAITS_MS;
@@ -56,19 +60,22 @@ const serve = guarded(async () => {
     if ((await ask("/api/speak")).door) return location.reload();
     if (ended || performance.now() > until) {
       $("serve").disabled = false;
+      say("Choose a model, and let a server offer it.");
       throw new Error(told.findLast((line) => /^error:/.test(line)) ?? "The server did not start.");
     }
   }
-});
+}
 
 async function meet(job) {
+  ({ door } = await ask("/api/speak"));
+  if (door === null) return wait(job);
   void watch(job.name).then((state) => {
     $("record").disabled = $("file").disabled = true;
+    client = null;
+    say("Choose a model, and let a server offer it.");
     if (state !== "stopped") complain(new Error("The server has ended. Serve the model again."));
   });
-  ({ door } = await ask("/api/speak"));
-  if (door === null) return say("The server is getting ready …");
-  client = await connect(`ws://${door}/ws`, { model: undefined, WebSocket: Watched });
+  client = await connect(`ws://${door}/ws`, { WebSocket: Watched });
   $("record").disabled = $("file").disabled = false;
   $("serve").textContent = "Serve this one";
   say(`${client.offer.name}: ${client.offer.task} ${client.offer.privacy}`);
