@@ -34,6 +34,7 @@ NOT_RUN = {
     "make mutants": "runs tests for each of many mutants; tests/mutants checks that all of them still apply",
     "make test-slow": "hours; where it is run, it runs every slow step of the walk",
     "python -m tests.pages": "writes pages of this checkout; tests/test_formats.py checks that it would change nothing",
+    "python -m tests.studio": "takes the pictures of the pages, in a browser, for minutes; tests/studio drives the same pages",
     "python -m tests.vectors": "writes vectors of this checkout; tests/test_formats.py computes them again",
     "cat ann/certificate.pem bob/certificate.pem > /etc/ppspeech/clients.pem": "the walk writes that file with Python",
     "ppspeech recognize --listen": HEADS,
@@ -51,6 +52,7 @@ NOT_RUN = {
     'pip install "ppspeech[client]"': REGISTRY + "tests/cli/test_wheel.py installs it from the wheel",
     'pip install "ppspeech[hub]"': REGISTRY + "an extra, which tests/test_docs.py knows",
     'pip install "ppspeech[notebooks]"': REGISTRY + "an extra, which tests/test_docs.py knows",
+    'pip install "ppspeech[studio]"': REGISTRY + "an extra, which tests/test_docs.py knows",
     'pip install "ppspeech[peers]"': REGISTRY + "an extra, which tests/test_docs.py knows",
 }
 """Why a line that a document shows is run by no test: as `Line` writes it, or as it is typed."""
