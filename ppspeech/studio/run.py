@@ -1,8 +1,10 @@
 """A studio that runs: on loopback, until Ctrl-C, with nothing left behind."""
 
 import secrets
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import uvicorn
 
@@ -12,6 +14,19 @@ from ppspeech.studio.app import Studio
 from ppspeech.studio.choices import Places
 
 TOKEN_BYTES = 32
+
+
+class _Server(uvicorn.Server):
+    """One that ends in order by a signal: what is to be cleared away after it still is."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {which: signal.signal(which, self.handle_exit) for which in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for which, handler in before.items():
+                signal.signal(which, handler)
 
 
 def listening_at(address: Address) -> socket.socket:
@@ -45,4 +60,4 @@ def run_studio(places: Places, address: Address, ready: Callable[[Studio], None]
             limit_concurrency=64,
         )
         ready(studio)
-        uvicorn.Server(config).run(sockets=[listening])
+        _Server(config).run(sockets=[listening])

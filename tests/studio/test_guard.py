@@ -62,8 +62,8 @@ def test_the_token_is_shown_once_and_becomes_a_cookie_that_no_script_reads(studi
     assert cookie.startswith(f"{COOKIE}={TOKEN};")
     assert "HttpOnly" in cookie
     assert "samesite=strict" in cookie.lower()
-    for wrong in ("", "?token=", f"?token={TOKEN[:-1]}", f"?token={'é' * 9000}".encode().decode("latin-1")[:60]):
-        refused = ask(studio, ENTER + wrong.replace("\x83", "").encode("ascii", "ignore").decode(), headers=host)
+    for wrong in ("", "?token=", f"?token={TOKEN[:-1]}", "?token=%C3%A9%00", f"?token={TOKEN}&token=x"):
+        refused = ask(studio, ENTER + wrong, headers=host)
         assert refused.status == 401
         assert "set-cookie" not in refused.headers
     assert studio.entrance == f"http://{studio.address}{ENTER}?token={TOKEN}"
@@ -76,9 +76,9 @@ def test_tokens_are_compared_in_constant_time(studio: Studio, monkeypatch: pytes
         "ppspeech.studio.guard.hmac.compare_digest", lambda a, b: compared.append((a, b)) or right(a, b)
     )
     assert studio.guard.is_token(TOKEN)
-    assert not studio.guard.is_token("a" + TOKEN[1:])
+    assert not studio.guard.is_token("b" + TOKEN[1:])
     assert not studio.guard.is_token("é")
-    assert compared[:2] == [(TOKEN.encode(), TOKEN.encode()), (b"a" + TOKEN.encode()[1:], TOKEN.encode())]
+    assert compared[:2] == [(TOKEN.encode(), TOKEN.encode()), (b"b" + TOKEN.encode()[1:], TOKEN.encode())]
 
 
 @pytest.mark.parametrize("host", ["studio.example", "127.0.0.1", "127.0.0.1:1", "localhost", "[::1]:80", "evil.example:{port}"])

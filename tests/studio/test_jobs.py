@@ -1,6 +1,7 @@
 """What pages start: it runs, is watched, fails in words, is stopped, and ends with the studio."""
 
 import asyncio
+import http.client
 import json
 import os
 import re
@@ -122,7 +123,7 @@ def wait(studio: Any, name: str) -> tuple[str, list[str]]:
 
 
 def test_a_real_training_is_a_point_and_then_a_bundle(tmp_path: Path) -> None:
-    made = CliRunner().invoke(app, ["synth", str(tmp_path / "mine"), "--words", "go,stop", "--speakers", "8", "--takes", "1"])
+    made = CliRunner().invoke(app, ["synth", str(tmp_path / "mine"), "--words", "go,stop", "--speakers", "8", "--takes", "1", "--seed", "1"])
     assert made.exit_code == 0, made.output
     asked = {"recipe": "keyword_dp", "corpus": "mine", "unit": "speaker", "epochs": 1, "epsilon": 8.0}
     with running(Places(tmp_path / "work", (), (tmp_path / "mine",))) as studio:
@@ -139,7 +140,7 @@ def test_a_real_training_is_a_point_and_then_a_bundle(tmp_path: Path) -> None:
         state, lines = wait(studio, export["name"])
         assert state == "done", lines
         (bundle,) = ask(studio, "/api/models").plain
-        assert "(8, 1e-05)-DP for one speaker" in bundle["guarantee"] or "-DP for one speaker" in bundle["guarantee"]
+        assert "-DP for one speaker" in bundle["guarantee"]
         assert bundle["metrics"] == []  # what was measured on people whom no guarantee covers is not stated unasked
         assert ask(studio, "/api/runs/train").plain[0]["released"] == bundle["name"]
         again = ask(studio, "/api/start/export", {"run": run["run"], "state": "no"})
@@ -151,7 +152,8 @@ def children(process: int) -> list[int]:
     return [int(each) for each in found.read_text().split()] if found.exists() else []
 
 
-def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_leaves_nothing(which: signal.Signals, tmp_path: Path) -> None:
     """Neither a process nor a file: what was started, and where it worked, are gone."""
     environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "ppspeech", "studio", "--no-browser"]
@@ -159,8 +161,6 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     assert studio.stdout is not None
     try:
         port, token = re.search(r"127\.0\.0\.1:(\d+)/enter\?token=(\S+)", studio.stdout.readline()).groups()  # type: ignore[union-attr]
-        import http.client
-
         connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
         headers = {"Cookie": f"ppspeech_studio={token}", "Content-Type": "application/json"}
         body = {"recipe": "keyword_hmm", "corpus": "synthetic", "unit": "speaker", "epochs": 9, "epsilon": None}
@@ -172,7 +172,8 @@ def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
         while not (started := children(studio.pid)) and time.monotonic() < until:
             time.sleep(0.05)
         assert started
-        studio.send_signal(signal.SIGINT)
+        connection.close()
+        studio.send_signal(which)
         rest = studio.communicate(timeout=120)[0]
         assert studio.returncode == 0
         assert "the studio has ended, and all that it started" in rest

@@ -1,6 +1,5 @@
 """Bundles as pages show them: what the bundle says, and the curve of its own accountant."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +52,7 @@ def _mu(account: Accountant) -> float:
 def test_without_a_guarantee_there_is_none_and_nothing_learned_is_a_coin() -> None:
     account = Accountant(RELATION)
     assert [y for _, y in trade_off_curve(account)] == pytest.approx([1 - x for x, _ in trade_off_curve(account)])
-    account.compose(NonPrivateEvent(RELATION))
+    account.compose(NonPrivateEvent("plain training", RELATION))
     assert all(y == 0 for _, y in trade_off_curve(account))
     with pytest.raises(PrivacyError, match="between 0 and 1, got -0.5"):
         trade_off(account, [-0.5])
@@ -62,7 +61,6 @@ def test_without_a_guarantee_there_is_none_and_nothing_learned_is_a_coin() -> No
 def test_two_bundles_and_one_that_is_refused_stand_side_by_side(places: Places, bundles: Path) -> None:
     with running(places) as studio:
         told = {each["name"]: each for each in ask(studio, "/api/models").plain}
-        fresh = bundles.parent / "fresh"
         assert told["animals"]["guarantee"] == str(load_bundle(bundles / "animals").statement.guarantee)
         assert told["animals"]["labels"] == ["aardvark", "bumblebee", "caterpillar"]
         assert told["animals"]["fingerprint"] != told["margins"]["fingerprint"]
@@ -71,4 +69,3 @@ def test_two_bundles_and_one_that_is_refused_stand_side_by_side(places: Places, 
         assert {"covers", "caveats", "touches", "assumes", "events", "metrics", "words"} <= set(told["animals"])
         assert "refused" in told["broken"]
         assert "trade_off" not in told["broken"]
-        shutil.rmtree(fresh, ignore_errors=True)

@@ -73,6 +73,8 @@ def page(opened: Any, studio: Studio) -> Iterator[Any]:
     page = new_page(opened)
     page.goto(studio.entrance)
     page.wait_for_url("**/speak")
+    page.wait_for_selector("#bundle option", state="attached")
+    page.wait_for_load_state("networkidle")
     yield page
     page.context.close()
 
@@ -155,7 +157,7 @@ def test_a_word_is_said_and_the_studio_learns_nothing_of_it(
     page.wait_for_selector("#record:enabled")
     assert "-DP for one speaker" in page.inner_text("#status")
     asked: list[Any] = []
-    page.on("request", asked.append)
+    page.on("request", lambda request: asked.append(request))
     bundle = load_bundle(bundles / "animals")
     passed = []
     for seed in (1, 2, 3):
