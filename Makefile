@@ -10,6 +10,8 @@ WORKERS ?= 3
 export MPLBACKEND := Agg
 # A waiting thread must not burn a core that another needs.
 export OMP_WAIT_POLICY := PASSIVE
+# What is compiled once need not be compiled by each of some hundred processes, also where a shell asks for that.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup demo test test-slow mutants fuzz lint format bench docs web lock clean
 

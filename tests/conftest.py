@@ -26,7 +26,7 @@ LONGEST = (
     "tests/cli/test_every_protocol.py",
     "tests/training/audit/test_canary_runs.py",
     "tests/cli/test_cli.py",
-    "notebooks",
+    "tests/test_notebooks.py",
     "tests/cli",
     "tests/training",
     "tests/service",

@@ -1,10 +1,12 @@
-"""Notebooks are read where nobody runs them: what they show is stored with them. That they run is checked apart."""
+"""Notebooks are read where nobody runs them: what they show is stored with them. And they run."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.fresh import start
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
@@ -19,6 +21,16 @@ NAMES = {
     "secret_word",
     "voice_login",
 }
+
+
+RUN = """
+import json, sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+for cell in {cells!r}:
+    shell.run_cell(cell, store_history=True).raise_error()
+"""
+"""Cell by cell as a notebook runs them, in a process that need not import the package first."""
 
 
 def code_cells(path: Path) -> list[dict[str, Any]]:
@@ -52,3 +64,17 @@ def test_it_is_short_and_checks_what_it_says(path: Path) -> None:
     title = json.loads(path.read_text())["cells"][0]
     assert title["cell_type"] == "markdown"
     assert "".join(title["source"]).startswith("# ")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_runs_from_the_first_cell_to_the_last(path: Path, tmp_path: Path) -> None:
+    cells = ["".join(cell["source"]) for cell in code_cells(path)]
+    job = start(RUN.format(cells=cells), tmp_path, python=True, environment={"IPYTHONDIR": str(tmp_path / "ipython")})
+    assert job.end() == 0, job.stdout[-2000:] + job.stderr[-2000:]
+
+
+def test_a_cell_that_fails_is_noticed(tmp_path: Path) -> None:
+    job = start(RUN.format(cells=["x = 1", "assert x == 2"]), tmp_path, python=True)
+    assert job.end() != 0
+    assert "AssertionError" in job.stdout + job.stderr

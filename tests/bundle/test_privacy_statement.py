@@ -4,6 +4,7 @@ import copy
 import datetime
 import hashlib
 import math
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,9 @@ def pure_account() -> Accountant:
     return account
 
 
+@cache
 def valid() -> list[dict[str, Any]]:
+    """Made once; who changes one copies it."""
     return [
         statement_of(gaussian_account()).to_json(),
         statement_of(plain_account()).to_json(),

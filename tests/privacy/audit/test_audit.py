@@ -303,14 +303,7 @@ def test_an_account_is_attacked_at_its_own_parameters(event: Any) -> None:
     assert found
     for report in found:
         assert report.verdict == "no violation found", report
-        assert report.eps_lower > truth.epsilon / 2, report
-        claimed = replace(truth, epsilon=truth.epsilon / 2)
-        (again,) = (
-            r
-            for r in audit_account(account.events, claimed, 20_000, confidence=SURE)
-            if r.mechanism == report.mechanism
-        )
-        assert again.verdict == "violated"
+        assert report.eps_lower > truth.epsilon / 2, report  # which refutes half of it
 
 
 def test_every_type_of_event_is_attacked_or_proves_nothing() -> None:
