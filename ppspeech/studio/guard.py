@@ -113,12 +113,12 @@ def _cookie(header: str) -> str | None:
 
 async def _body(receive: Receive) -> bytes | None:
     """All of a request's body; None for one that is too long."""
-    body = b""
+    body: bytes = b""
     while True:
         message = await receive()
         if message["type"] != "http.request":
             return body
-        body += message.get("body", b"")
+        body += bytes(message.get("body", b""))
         if len(body) > MOST_BODY:
             return None
         if not message.get("more_body", False):

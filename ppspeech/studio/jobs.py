@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ class Job:
         self.told += 1
         self._wake()
 
-    async def watch(self, since: int = 0) -> AsyncIterator[dict[str, Any]]:
+    async def watch(self, since: int = 0) -> AsyncGenerator[dict[str, Any], None]:
         """Lines and states as they come; while somebody watches, it goes on."""
         self.watchers += 1
         try:

@@ -20,7 +20,7 @@ def described(name: str, path: Path) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _described(path: Path, stamp: int) -> dict[str, Any]:
+def _described(path: Path, stamp: int) -> dict[str, Any]:  # noqa: ARG001
     """The same; `stamp`: when it was written, so that a bundle written anew is read anew."""
     from ppspeech.bundle import STATUS, for_people, in_words, load_bundle
     from ppspeech.privacy.accounting import trade_off_curve

@@ -46,7 +46,7 @@ def listening_at(address: Address) -> socket.socket:
 
 
 def run_studio(places: Places, address: Address, ready: Callable[[Studio], None]) -> None:
-    """Show the pages until Ctrl-C or SIGTERM; then everything that they started has ended. `ready`: told once it listens."""
+    """Show the pages until Ctrl-C or SIGTERM; then all that they started has ended. `ready`: told once it listens."""
     with listening_at(address) as listening:
         studio = Studio(Address(address.host, listening.getsockname()[1]), secrets.token_urlsafe(TOKEN_BYTES), places)
         config = uvicorn.Config(

@@ -79,8 +79,6 @@ def ask(
             connection.putheader("Content-Length", str(len(data)))
         connection.endheaders(data)
         answer = connection.getresponse()
-        return Said(
-            answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
-        )
+        return Said(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
     finally:
         connection.close()

@@ -34,11 +34,16 @@ def test_its_own_page_is_let_in(studio: Studio) -> None:
     assert {each["name"] for each in ask(studio, "/api/models").plain} == {"animals", "broken", "margins"}
     said = ask(studio, "/api/start/together", ASKED)
     assert (said.status, said.plain["error"]) == (400, "parties must be between 2 and 12, got 1")
-    by_name = own(studio) | {"Host": f"localhost:{studio.address.port}", "Origin": f"http://localhost:{studio.address.port}"}
+    by_name = own(studio) | {
+        "Host": f"localhost:{studio.address.port}",
+        "Origin": f"http://localhost:{studio.address.port}",
+    }
     assert ask(studio, "/api/start/together", ASKED, by_name).status == 400
 
 
-@pytest.mark.parametrize("cookie", [None, "", COOKIE, f"{COOKIE}=", f"{COOKIE}={TOKEN[:-1]}", f"{COOKIE}={TOKEN}x", f"other={TOKEN}"])
+@pytest.mark.parametrize(
+    "cookie", [None, "", COOKIE, f"{COOKIE}=", f"{COOKIE}={TOKEN[:-1]}", f"{COOKIE}={TOKEN}x", f"other={TOKEN}"]
+)
 @pytest.mark.parametrize("path", ["/", "/speak", "/client.js", "/studio/shell.js", "/api/models", "/api/jobs", "/none"])
 def test_without_the_token_nothing_is_told(studio: Studio, path: str, cookie: str | None) -> None:
     headers = without(own(studio), "Cookie") | ({} if cookie is None else {"Cookie": cookie})
@@ -81,7 +86,9 @@ def test_tokens_are_compared_in_constant_time(studio: Studio, monkeypatch: pytes
     assert compared[:2] == [(TOKEN.encode(), TOKEN.encode()), (b"b" + TOKEN.encode()[1:], TOKEN.encode())]
 
 
-@pytest.mark.parametrize("host", ["studio.example", "127.0.0.1", "127.0.0.1:1", "localhost", "[::1]:80", "evil.example:{port}"])
+@pytest.mark.parametrize(
+    "host", ["studio.example", "127.0.0.1", "127.0.0.1:1", "localhost", "[::1]:80", "evil.example:{port}"]
+)
 @pytest.mark.parametrize("path", ["/speak", f"{ENTER}?token={TOKEN}", "/api/models"])
 def test_another_name_is_refused(studio: Studio, host: str, path: str) -> None:
     """A name of a stranger that points here would make the stranger's page one of the studio's own."""
@@ -177,5 +184,8 @@ def test_it_listens_for_this_machine_alone(address: Address) -> None:
 
 
 def test_a_port_that_is_taken_is_named() -> None:
-    with listening_at(Address("127.0.0.1", 0)) as taken, pytest.raises(PpspeechError, match="--port 0 takes a free one"):
+    with (
+        listening_at(Address("127.0.0.1", 0)) as taken,
+        pytest.raises(PpspeechError, match="--port 0 takes a free one"),
+    ):
         listening_at(Address("127.0.0.1", taken.getsockname()[1]))

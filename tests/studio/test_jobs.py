@@ -118,12 +118,16 @@ def test_what_is_printed_is_kept_within_bounds(tmp_path: Path) -> None:
 
 def wait(studio: Any, name: str) -> tuple[str, list[str]]:
     """Watch a job as a page does, until its last event."""
-    events = [json.loads(line[6:]) for line in ask(studio, f"/api/jobs/{name}/events").body.decode().split("\n\n") if line]
+    events = [
+        json.loads(line[6:]) for line in ask(studio, f"/api/jobs/{name}/events").body.decode().split("\n\n") if line
+    ]
     return events[-1]["state"], [line for event in events for line in event.get("lines", ())]
 
 
 def test_a_real_training_is_a_point_and_then_a_bundle(tmp_path: Path) -> None:
-    made = CliRunner().invoke(app, ["synth", str(tmp_path / "mine"), "--words", "go,stop", "--speakers", "8", "--takes", "1", "--seed", "1"])
+    made = CliRunner().invoke(
+        app, ["synth", str(tmp_path / "mine"), "--words", "go,stop", "--speakers", "8", "--takes", "1", "--seed", "1"]
+    )
     assert made.exit_code == 0, made.output
     asked = {"recipe": "keyword_dp", "corpus": "mine", "unit": "speaker", "epochs": 1, "epsilon": 8.0}
     with running(Places(tmp_path / "work", (), (tmp_path / "mine",))) as studio:

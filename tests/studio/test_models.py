@@ -54,7 +54,7 @@ def test_without_a_guarantee_there_is_none_and_nothing_learned_is_a_coin() -> No
     assert [y for _, y in trade_off_curve(account)] == pytest.approx([1 - x for x, _ in trade_off_curve(account)])
     account.compose(NonPrivateEvent("plain training", RELATION))
     assert all(y == 0 for _, y in trade_off_curve(account))
-    with pytest.raises(PrivacyError, match="between 0 and 1, got -0.5"):
+    with pytest.raises(PrivacyError, match=r"between 0 and 1, got -0\.5"):
         trade_off(account, [-0.5])
 
 

@@ -18,7 +18,8 @@ pytestmark = [needs_browser, pytest.mark.timeout(600)]
 
 NAMES = ("speak", "models", "train", "filters", "together")
 
-UNNAMED = """() => [...document.querySelectorAll("input, select, button, a, canvas, progress, [tabindex='0'], svg[role=img]")]
+UNNAMED = """() => [
+    ...document.querySelectorAll("input, select, button, a, canvas, progress, [tabindex='0'], svg[role=img]")]
     .filter((each) => !(each.labels?.length || each.getAttribute("aria-label") || each.textContent.trim()))
     .map((each) => each.outerHTML.slice(0, 120))"""
 
@@ -47,6 +48,13 @@ FAINT = """() => {
     return wrong;
 }"""
 """Texts whose contrast with what is behind them is less than WCAG 2.2 asks for."""
+
+
+SOCKET = """(url) => new Promise((done) => {
+    document.addEventListener("securitypolicyviolation", () => done("refused"));
+    try { new WebSocket(url).onopen = () => done("open"); } catch { done("refused"); }
+})"""
+"""Whether the policy lets the page speak to this address."""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +95,7 @@ def at(page: Any, studio: Studio, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_pages_are_for_everybody(page: Any, studio: Studio, name: str) -> None:
-    """Light and dark, wide and narrow: nothing sticks out, all is named, all can be read, nothing comes from elsewhere."""
+    """Light and dark, wide and narrow: nothing sticks out, all is named and can be read, nothing is from elsewhere."""
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     complaints = watch(page)
@@ -140,7 +148,11 @@ def test_two_bundles_side_by_side(page: Any, studio: Studio, bundles: Path) -> N
     drawn = page.get_attribute("#curve polyline.a", "points").split()
     assert len(drawn) == len(curve)
     places = np.array([[float(value) for value in point.split(",")] for point in drawn])
-    rates = 1 - (places[:, 1] - places[:, 1].min()) / np.ptp(places[:, 1]) * (curve[0][1] - curve[-1][1]) - (1 - curve[0][1])
+    rates = (
+        1
+        - (places[:, 1] - places[:, 1].min()) / np.ptp(places[:, 1]) * (curve[0][1] - curve[-1][1])
+        - (1 - curve[0][1])
+    )
     assert np.abs(rates - [value for _, value in curve]).max() < 0.01
     assert f"at least {round(100 * curve[10][1])} % false negatives" in page.get_attribute("#curve svg", "aria-label")
     page.select_option("#left", "broken")
@@ -150,11 +162,11 @@ def test_two_bundles_side_by_side(page: Any, studio: Studio, bundles: Path) -> N
 def test_a_word_is_said_and_the_studio_learns_nothing_of_it(
     page: Any, studio: Studio, bundles: Path, microphone: Path
 ) -> None:
-    complaints = watch(page)
     at(page, studio, "speak")
     page.select_option("#bundle", "animals")
     page.click("#serve:enabled")
     page.wait_for_selector("#record:enabled")
+    complaints = watch(page)
     assert "-DP for one speaker" in page.inner_text("#status")
     asked: list[Any] = []
     page.on("request", lambda request: asked.append(request))
@@ -168,7 +180,8 @@ def test_a_word_is_said_and_the_studio_learns_nothing_of_it(
         clear = bundle.recognize(np.asarray(said["samples"], np.float32), RATE)
         assert said["value"] == clear.value or clear.margin < 0.5
         assert page.inner_text("#word") == said["value"]
-        passed.append({(each["direction"], each["kind"]): (each["messages"], each["bytes"]) for each in said["traffic"]})
+        traffic = said["traffic"]
+        passed.append({(each["direction"], each["kind"]): (each["messages"], each["bytes"]) for each in traffic})
     assert passed[1] == passed[2]  # the server sees the same of every word
     own = [request for request in asked if request.url.startswith(f"http://{studio.address}")]
     assert [request.url for request in own if request.method != "GET" or request.post_data] == []
@@ -176,8 +189,7 @@ def test_a_word_is_said_and_the_studio_learns_nothing_of_it(
     assert page.evaluate("localStorage.length + sessionStorage.length + document.cookie.length") == 0
     assert "bits of surprise a byte" in page.inner_text("#surprise")
     assert not complaints
-    other = "(url) => new Promise((done) => { try { const s = new WebSocket(url); s.onopen = () => done('open'); s.onerror = () => done('refused'); } catch { done('refused'); } })"
-    assert page.evaluate(other, "ws://127.0.0.1:9/ws") == "refused"
+    assert page.evaluate(SOCKET, "ws://127.0.0.1:9/ws") == "refused"
 
 
 def test_parties_are_watched(page: Any, studio: Studio) -> None:

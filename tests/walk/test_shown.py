@@ -34,7 +34,7 @@ NOT_RUN = {
     "make mutants": "runs tests for each of many mutants; tests/mutants checks that all of them still apply",
     "make test-slow": "hours; where it is run, it runs every slow step of the walk",
     "python -m tests.pages": "writes pages of this checkout; tests/test_formats.py checks that it would change nothing",
-    "python -m tests.studio": "takes the pictures of the pages, in a browser, for minutes; tests/studio drives the same pages",
+    "python -m tests.studio": "pictures of the pages, in some minutes; tests/studio drives the same pages",
     "python -m tests.vectors": "writes vectors of this checkout; tests/test_formats.py computes them again",
     "cat ann/certificate.pem bob/certificate.pem > /etc/ppspeech/clients.pem": "the walk writes that file with Python",
     "ppspeech recognize --listen": HEADS,
