@@ -69,7 +69,7 @@ def ask(
 ) -> Said:
     """Ask as a page would; `headers` in place of its own. A body that is bytes is sent as it is."""
     data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-    connection = http.client.HTTPConnection(studio.address.host, studio.address.port, timeout=60)
+    connection = http.client.HTTPConnection(studio.address.host, studio.address.port, timeout=300)
     try:
         given = own(studio) if headers is None else headers
         connection.putrequest(method or ("GET" if data is None else "POST"), path, skip_host=True)
