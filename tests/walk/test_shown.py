@@ -23,6 +23,7 @@ from tests.walk.shown import (
 from tests.walk.step import Step
 from tests.walk.steps import GIVEN, STAGES
 
+PAGES = "goes on until Ctrl-C; tests/studio starts it, asks it by a browser, and ends it"
 HEADS = "needs a head on an embedding; tests/service/test_heads.py and test_wake.py do it with heads of their own"
 REGISTRY = "fetches packages; where there is a registry, "
 NOT_RUN = {
@@ -40,6 +41,9 @@ NOT_RUN = {
     "ppspeech recognize --listen": HEADS,
     "ppspeech serve my_words": HEADS,
     "ppspeech serve my_words --state --words": HEADS,
+    "ppspeech studio": PAGES,
+    "ppspeech studio --corpus": PAGES,
+    "ppspeech studio --work": PAGES,
     "ppspeech wake": HEADS,
     "ppspeech wake --pin --server": HEADS,
     "ppspeech wake --pin --server --wyoming": HEADS,
