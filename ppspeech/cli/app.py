@@ -43,6 +43,7 @@ from ppspeech.cli.serve import serve
 from ppspeech.cli.sign import sign, verify_release
 from ppspeech.cli.simulate import simulate
 from ppspeech.cli.spot import spot
+from ppspeech.cli.studio import studio
 from ppspeech.cli.synth import synth
 from ppspeech.cli.train import train
 from ppspeech.cli.transcribe import transcribe
@@ -144,6 +145,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "attack": attack,
     "encrypt-plan": encrypt_plan,
     "serve": serve,
+    "studio": studio,
     "keys": keys,
     "enroll": enroll,
     "party": party,

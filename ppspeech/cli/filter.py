@@ -398,7 +398,7 @@ def _attack_figures(report: "AttackReport", task: "Finding") -> "list[Figure]":
     for clips, f in report.headline.items():
         note = f"{f.attacker}, {f.low:.3f} to {f.high:.3f}, EER {f.eer:.3f}, chance {report.chance:.3f}{missing}"
         figures.append(Figure(named("worst", clips), f.accuracy, note=note))
-    return figures
+    return [*figures, Figure("filter.attack.chance", report.chance, note="who always names the most frequent person")]
 
 
 def _table(report: "AttackReport") -> Table:

@@ -20,6 +20,10 @@ def inspect_bundle(
     registry: Annotated[
         Path | None, typer.Option(help="Also write its record for the OpenDP deployments registry (.yaml).")
     ] = None,
+    trade_off: Annotated[
+        bool,
+        typer.Option("--trade-off", help="Also how often whoever says who was in is wrong, at best, in both ways."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Check a bundle as loading does, and show it: the model, its guarantee, and what the guarantee leaves out.
@@ -27,10 +31,12 @@ def inspect_bundle(
     That a statement follows from its events is always checked; that the events and weights are real, only a signature
     vouches for: `ppspeech verify-release`.
 
-    Examples: `ppspeech inspect words`, `ppspeech inspect words --registry words.yaml`
+    Examples: `ppspeech inspect words`, `ppspeech inspect words --trade-off`,
+    `ppspeech inspect words --registry words.yaml`
     """
     from ppspeech.bundle import deployment_yaml, load_bundle
     from ppspeech.errors import BundleError
+    from ppspeech.privacy.accounting import trade_off_curve
     from ppspeech.storage import atomic_write
 
     bundle = load_bundle(folder)
@@ -41,9 +47,13 @@ def inspect_bundle(
         with atomic_write(registry) as temporary:
             temporary.write_text(text, "utf-8")
     if as_json:
-        typer.echo(json.dumps(_plain(bundle)))
+        curve = {"trade_off": trade_off_curve(bundle.account)} if trade_off else {}
+        typer.echo(json.dumps(_plain(bundle) | curve))
         return
     show_bundle(bundle, folder)
+    if trade_off:
+        for false_positives, false_negatives in trade_off_curve(bundle.account)[::10]:
+            Console().print(f"false positives {false_positives:.2f}: false negatives at least {false_negatives:.4f}")
     if registry is not None:
         Console().print(f"registry record: {registry!s}")
 

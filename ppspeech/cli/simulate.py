@@ -11,7 +11,7 @@ from rich import box
 from rich.table import Table
 
 from ppspeech.cli.simulations import TAKES, Said, Simulation, prepare
-from ppspeech.cli.transcripts import saw_plain, saw_table
+from ppspeech.cli.transcripts import saw_plain, saw_table, telling
 from ppspeech.errors import PpspeechError
 from ppspeech.screen import Console
 
@@ -44,6 +44,9 @@ def simulate(
     param: Annotated[list[str] | None, typer.Option(help="NAME=VALUE; another public term. May be repeated.")] = None,
     kill: Annotated[str, typer.Option(help="A party that dies in the middle, to see what the others are told.")] = "",
     out: Annotated[Path | None, typer.Option(help="Write the released model here, as a bundle.")] = None,
+    messages: Annotated[
+        Path | None, typer.Option(help="Write who sent whom what kind and how much here, as it goes: a JSON line each.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Let parties who keep their data compute together, and show what each of them saw.
@@ -75,11 +78,13 @@ def simulate(
         check_out(out, name, simulation.terms)
     if kill and kill not in (known := _names(simulation)):
         raise PpspeechError(f"no party {kill!r} to kill; there are {', '.join(known)}")
+    if messages is not None:
+        messages.write_text("")  # where it cannot be written is said before anybody begins
     console = Console()
     console.quiet = as_json
     console.print(f"{len(simulation.inputs)} parties{' and a curator' if simulation.hub else ''}, each a process; TLS")
     start = time.perf_counter()
-    outcomes = _run(simulation, kill)
+    outcomes = _run(simulation, kill, messages)
     took = time.perf_counter() - start
     saw = {who: outcome.result["saw"] for who, outcome in outcomes.items() if outcome.result}
     if saw:
@@ -141,7 +146,7 @@ def _names(simulation: Simulation) -> list[str]:
     return [*hub, *(f"party{place}" for place in range(len(simulation.inputs)))]
 
 
-def _run(simulation: Simulation, kill: str) -> Mapping[str, "Outcome"]:
+def _run(simulation: Simulation, kill: str, messages: Path | None) -> Mapping[str, "Outcome"]:
     """Run every party as a process."""
     from ppspeech.network import Limits
     from ppspeech.network.local import Player, run_group
@@ -152,14 +157,16 @@ def _run(simulation: Simulation, kill: str) -> Mapping[str, "Outcome"]:
     inputs = [((), simulation.hub)] if simulation.hub else []
     inputs += [(own, "party") for own in simulation.inputs]
     players = {
-        name: Player(role, _program(protocol.bind(role, own, simulation.terms), dies=kill == name))
+        name: Player(role, _program(protocol.bind(role, own, simulation.terms), name, messages, dies=kill == name))
         for name, (own, role) in zip(_names(simulation), inputs, strict=True)
     }
     limits = Limits(message_seconds=600.0)  # they train after they have met
     return run_group(simulation.protocol, players, hub=simulation.hub, limits=limits)
 
 
-def _program(bound: Callable[[Any], Any], *, dies: bool) -> Callable[..., dict[str, Any]]:
+def _program(
+    bound: Callable[[Any], Any], name: str, messages: Path | None, *, dies: bool
+) -> Callable[..., dict[str, Any]]:
     """A party's process: its result as JSON can hold it, and what it received from whom."""
 
     def program(channels: Mapping[str, Any], group: Any, identity: Any) -> dict[str, Any]:
@@ -171,7 +178,10 @@ def _program(bound: Callable[[Any], Any], *, dies: bool) -> Callable[..., dict[s
             import signal
 
             os.kill(os.getpid(), signal.SIGKILL)
-        records = {other: Transcript(channel) for other, channel in channels.items()}
+        records = {
+            other: Transcript(channel, told=None if messages is None else telling(messages, other, name))
+            for other, channel in channels.items()
+        }
         result = bound(Party.met(records, group, identity))
         plain = result.tolist() if hasattr(result, "tolist") else result
         return {"result": plain, "saw": {other: record.received() for other, record in records.items()}}

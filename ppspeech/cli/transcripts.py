@@ -1,8 +1,9 @@
 """A transcript for people: what went over the wire, and what the bytes looked like to the server."""
 
+import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.arrays import Reals
-    from ppspeech.network import Transcript
+    from ppspeech.network import Entry, Transcript
 
 SHOWN_BYTES = 12
 DIGITS = "0123456789"
@@ -44,6 +45,18 @@ def show_transcript(record: "Transcript", of: str = "voice", alike: str = "every
         f"order are the same for {alike}; 8 bits a byte are coin flips, fewer come from headers and packed bits",
         style="dim",
     )
+
+
+def telling(messages: Path, other: str, own: str) -> "Callable[[Entry], None]":
+    """Of every message that `own` receives from `other`, a line of JSON at the end of a file that all parties share."""
+
+    def told(entry: "Entry") -> None:
+        if entry.direction == "received":
+            about = {"kind": kind_name(entry.kind), "what": kind_meaning(entry.kind), "bytes": entry.size}
+            with messages.open("a", encoding="utf-8") as file:  # one short write each: lines stay whole
+                file.write(json.dumps({"from": other, "to": own, **about, "seconds": round(entry.seconds, 3)}) + "\n")
+
+    return told
 
 
 Received = Mapping[str, Mapping[str, Mapping[int, Sequence[int]]]]

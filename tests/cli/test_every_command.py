@@ -62,6 +62,7 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "sign": (EVIL, "--key", "signing.pem"),
     "simulate": (EVIL,),
     "spot": ("word", "--archive", EVIL),
+    "studio": (EVIL, "--no-browser"),
     "synth": (TAKEN, "--words", "go", "--speakers", "1", "--takes", "1"),
     "train": (EVIL,),
     "transcribe": (EVIL, "clip.wav"),
@@ -185,7 +186,7 @@ def test_lists_are_for_programs_too(words: list[str]) -> None:
 
 
 def test_every_command_that_prints_facts_has_json() -> None:
-    stories = {"demo", "serve", "login serve", "music serve", "train"}  # for people; one that logs JSON
+    stories = {"demo", "serve", "login serve", "music serve", "studio", "train"}  # for people; one that logs JSON
     for name, command in COMMANDS.items():
         options = {option for parameter in command.params for option in parameter.opts}
         assert "--json" in options or name in stories, name

@@ -75,6 +75,57 @@ def web_request() -> Door:
     return Door(enter, (b"GET / HTTP/1.1\r\nHost: localhost:7000\r\n\r\n", HANDSHAKE.encode() + b"\r\n"))
 
 
+@door(cost=40)
+def studio_request() -> Door:
+    """What whoever is on this machine asks of a studio: a head, an empty line, and a body; it starts nothing."""
+    import asyncio
+
+    from ppspeech.studio import Places, Studio
+    from ppspeech.studio.guard import COOKIE, ENTER
+
+    address = Address("127.0.0.1", 7000)
+    studio = Studio(address, "token", Places(new_folder()))
+    own = f"host: {address}\ncookie: {COOKIE}=token\norigin: http://{address}\ncontent-type: application/json\n"
+
+    async def ask(scope: Any, body: bytes) -> list[Any]:
+        said: list[Any] = []
+        heard = iter([{"type": "http.request", "body": body, "more_body": False}, {"type": "http.disconnect"}])
+
+        async def receive() -> Any:
+            return next(heard, {"type": "http.disconnect"})
+
+        async def send(message: Any) -> None:
+            said.append(message)
+
+        await studio(scope, receive, send)
+        return said
+
+    def enter(data: bytes) -> None:
+        head, _, body = data.partition(b"\n\n")
+        first, *lines = head.split(b"\n")
+        method, _, target = first.partition(b" ")
+        path, _, query = target.partition(b"?")
+        headers = [(name.strip(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)]
+        scope = {
+            "type": "http", "http_version": "1.1", "method": method.decode("latin-1"), "scheme": "http",
+            "path": path.decode(errors="replace"), "raw_path": path, "query_string": query, "headers": headers,
+            "server": ("127.0.0.1", 7000), "client": ("127.0.0.1", 1), "root_path": "",
+        }  # fmt: skip
+        said = asyncio.run(ask(scope, body))
+        assert said[0]["status"] in {200, 307, 400, 401, 403, 404, 405, 413, 421}
+        assert b"content-security-policy" in dict(said[0]["headers"])
+
+    many = b'{"protocol": "eigen", "table": "adult", "parties": 99, "epsilon": 1}'
+    seeds = (
+        f"GET /speak\n{own}\n".encode(),
+        f"GET {ENTER}?token=token\nhost: {address}\n\n".encode(),
+        f"POST /api/start/together\n{own}\n".encode() + many,
+        f"POST /api/jobs/train-1/stop\n{own}\n{{}}".encode(),
+        f"POST /api/start/export\n{own}\n".encode() + b'{"run": "../x", "state": "no"}',
+    )
+    return Door(enter, seeds)
+
+
 @door(cost=8)
 def web_frames() -> Door:
     """A session that has begun over a WebSocket; messages of up to 50 bytes are received until it ends."""

@@ -24,6 +24,7 @@ from tests.mutants.sentences import SENTENCES
 from tests.mutants.service import SERVICE
 from tests.mutants.spotting import SPOTTING
 from tests.mutants.store import STORE
+from tests.mutants.studio import STUDIO
 from tests.mutants.tables import TABLES
 from tests.mutants.text import TEXT
 from tests.mutants.voices import VOICES
@@ -46,6 +47,7 @@ MUTANTS = [
     *LOGIN,
     *STORE,
     *WEB,
+    *STUDIO,
     *SENTENCES,
     *NETWORKS,
     *SPOTTING,

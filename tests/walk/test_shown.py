@@ -23,6 +23,7 @@ from tests.walk.shown import (
 from tests.walk.step import Step
 from tests.walk.steps import GIVEN, STAGES
 
+PAGES = "goes on until Ctrl-C; tests/studio starts it, asks it by a browser, and ends it"
 HEADS = "needs a head on an embedding; tests/service/test_heads.py and test_wake.py do it with heads of their own"
 REGISTRY = "fetches packages; where there is a registry, "
 CLUSTER = "starts a cluster, or joins one; tests/cluster does it with two nodes, of which one is killed"
@@ -40,6 +41,7 @@ NOT_RUN = {
     "make mutants": "runs tests for each of many mutants; tests/mutants checks that all of them still apply",
     "make test-slow": "hours; where it is run, it runs every slow step of the walk",
     "python -m tests.pages": "writes pages of this checkout; tests/test_formats.py checks that it would change nothing",
+    "python -m tests.studio": "pictures of the pages, in some minutes; tests/studio drives the same pages",
     "python -m tests.vectors": "writes vectors of this checkout; tests/test_formats.py computes them again",
     "cat ann/certificate.pem bob/certificate.pem > /etc/ppspeech/clients.pem": "the walk writes that file with Python",
     "ppspeech recognize --corpus": "tests/cli/test_recognition.py does it with a model of its own",
@@ -52,6 +54,9 @@ NOT_RUN = {
     "ppspeech recognize --listen": HEADS,
     "ppspeech serve my_words": HEADS,
     "ppspeech serve my_words --state --words": HEADS,
+    "ppspeech studio": PAGES,
+    "ppspeech studio --corpus": PAGES,
+    "ppspeech studio --work": PAGES,
     "ppspeech wake": HEADS,
     "ppspeech wake --pin --server": HEADS,
     "ppspeech wake --pin --server --wyoming": HEADS,
@@ -65,6 +70,7 @@ NOT_RUN = {
     'pip install "ppspeech[client]"': REGISTRY + "tests/cli/test_wheel.py installs it from the wheel",
     'pip install "ppspeech[hub]"': REGISTRY + "an extra, which tests/test_docs.py knows",
     'pip install "ppspeech[notebooks]"': REGISTRY + "an extra, which tests/test_docs.py knows",
+    'pip install "ppspeech[studio]"': REGISTRY + "an extra, which tests/test_docs.py knows",
     'pip install "ppspeech[peers]"': REGISTRY + "an extra, which tests/test_docs.py knows",
     'pip install "ppspeech[scale]"': REGISTRY + "an extra, which tests/test_docs.py knows",
 }

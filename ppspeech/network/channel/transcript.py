@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -24,12 +25,17 @@ class Entry:
 
 
 class Transcript:
-    """A channel that writes down what it passes on; payloads are what a corrupt party would have: not for logs."""
+    """A channel that writes down what it passes on; payloads are what a corrupt party would have: not for logs.
 
-    def __init__(self, channel: Channel, *, keep_payloads: bool = False) -> None:
+    `told`: called with every message, once it has passed.
+    """
+
+    def __init__(
+        self, channel: Channel, *, keep_payloads: bool = False, told: Callable[[Entry], None] | None = None
+    ) -> None:
         self.entries: list[Entry] = []
         self._channel = channel
-        self._keep = keep_payloads
+        self._keep, self._told = keep_payloads, told
         self._start = time.perf_counter()
 
     def send(self, kind: int, payload: bytes | bytearray | memoryview) -> None:
@@ -105,3 +111,5 @@ class Transcript:
         size = payload.nbytes if isinstance(payload, memoryview) else len(payload)
         kept = bytes(payload) if self._keep else None
         self.entries.append(Entry(direction, int(kind), size, time.perf_counter() - self._start, kept))
+        if self._told is not None:
+            self._told(self.entries[-1])

@@ -1,0 +1,63 @@
+"""A studio that runs: on loopback, until Ctrl-C, with nothing left behind."""
+
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from ppspeech.errors import PpspeechError
+from ppspeech.network import Address
+from ppspeech.studio.app import Studio
+from ppspeech.studio.choices import Places
+
+TOKEN_BYTES = 32
+
+
+class _Server(uvicorn.Server):
+    """One that ends in order by a signal: what is to be cleared away after it still is."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {which: signal.signal(which, self.handle_exit) for which in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for which, handler in before.items():
+                signal.signal(which, handler)
+
+
+def listening_at(address: Address) -> socket.socket:
+    """A socket that listens, for this machine alone. Raises PpspeechError for another address, or one that is taken."""
+    if not address.is_loopback:
+        raise PpspeechError(f"a studio is for whoever sits at this machine: it listens on loopback, not at {address}")
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((address.host, address.port))
+        listening.listen(64)
+    except OSError as error:
+        listening.close()
+        raise PpspeechError(f"cannot listen at {address}: {error.strerror}; --port 0 takes a free one") from None
+    return listening
+
+
+def run_studio(places: Places, address: Address, ready: Callable[[Studio], None]) -> None:
+    """Show the pages until Ctrl-C or SIGTERM; then all that they started has ended. `ready`: told once it listens."""
+    with listening_at(address) as listening:
+        studio = Studio(Address(address.host, listening.getsockname()[1]), secrets.token_urlsafe(TOKEN_BYTES), places)
+        config = uvicorn.Config(
+            studio,
+            log_level="error",
+            access_log=False,  # the token is in an address
+            server_header=False,
+            ws="none",
+            lifespan="on",
+            timeout_graceful_shutdown=1,
+            limit_concurrency=64,
+        )
+        ready(studio)
+        _Server(config).run(sockets=[listening])

@@ -1,0 +1,87 @@
+"""Mutants of the studio: who may ask it, and what is left of what it started."""
+
+from tests.mutants.mutant import mutant
+
+GUARD, JOBS, CHOICES = "studio/guard.py", "studio/jobs.py", "studio/choices.py"
+TESTS, JOB_TESTS = "tests/studio/test_guard.py", "tests/studio/test_jobs.py"
+
+STUDIO = [
+    mutant(
+        "studio: no token",
+        "whoever is on this machine trains, and reads what models and runs there are",
+        f"{TESTS}::test_without_the_token_nothing_is_told {TESTS}::test_without_the_token_nothing_is_started",
+        (GUARD, 'if not self.is_token(_cookie(headers.get("cookie", ""))):', "if False:"),
+    ),
+    mutant(
+        "studio: tokens compared letter by letter",
+        "how long a refusal takes tells how many letters of a guess are right",
+        f"{TESTS}::test_tokens_are_compared_in_constant_time",
+        (
+            GUARD,
+            'hmac.compare_digest(given[:MOST_SENT].encode(errors="replace"), self._token)',
+            'given[:MOST_SENT].encode(errors="replace") == self._token',
+        ),
+    ),
+    mutant(
+        "studio: any name",
+        "a stranger's name that points here makes its pages the studio's own",
+        f"{TESTS}::test_another_name_is_refused",
+        (GUARD, 'if headers is None or headers.get("host") not in self.hosts:', "if headers is None:"),
+    ),
+    mutant(
+        "studio: pages of any host",
+        "a page that someone looks at asks in their name",
+        f"{TESTS}::test_another_page_may_not_ask",
+        (GUARD, """if origin not in (None, f"http://{headers['host']}"):""", "if False:"),
+    ),
+    mutant(
+        "studio: who does not say where it is from",
+        "a form of another page starts what it likes",
+        f"{TESTS}::test_another_page_may_not_ask "
+        f"{TESTS}::test_a_page_that_does_not_say_where_it_is_from_changes_nothing",
+        (GUARD, 'return None if method != "POST" or is_ours else', "return None if True else"),
+    ),
+    mutant(
+        "studio: scripts inside pages",
+        "a name of a bundle that is markup runs as a script, and speaks for whoever looks",
+        f"{TESTS}::test_every_answer_has_the_policy",
+        (GUARD, "script-src 'self' 'wasm-unsafe-eval'", "script-src 'self' 'unsafe-inline'"),
+    ),
+    mutant(
+        "studio: pages speak to anyone",
+        "a script that got in sends what the microphone hears wherever it likes",
+        f"{TESTS}::test_every_answer_has_the_policy",
+        (GUARD, """speaks_to = " ".join(("'self'", *sockets))""", """speaks_to = "*" """),
+    ),
+    mutant(
+        "studio: for every machine",
+        "whoever is on the network tries tokens, and reads pages that go by",
+        f"{TESTS}::test_it_listens_for_this_machine_alone",
+        ("studio/run.py", "if not address.is_loopback:", "if False:"),
+    ),
+    mutant(
+        "studio: any run",
+        "a page names a folder anywhere, and its checkpoint is released",
+        "tests/studio/test_choices.py::test_runs_are_found_by_their_own_name_alone",
+        ("studio/runs.py", "    if name not in known:", '    if name not in known and "/" not in name:'),
+        ("studio/runs.py", "    return known[name]", "    return known.get(name, work / kind / name)"),
+    ),
+    mutant(
+        "studio: any word for a choice",
+        "a page names any folder as a corpus, or an option in place of a name",
+        "tests/studio/test_choices.py::test_what_may_not_be_asked_is_refused_in_words_and_leaves_nothing",
+        (CHOICES, "if not isinstance(value, str) or value not in known:", "if not isinstance(value, str):"),
+    ),
+    mutant(
+        "studio: what it started goes on",
+        "a server with a model, or a training on people's voices, runs on with nobody who knows of it",
+        f"{JOB_TESTS}::test_ctrl_c_leaves_nothing",
+        ("studio/app.py", "            await self.jobs.end()\n", "            pass\n"),
+    ),
+    mutant(
+        "studio: what nobody watches goes on",
+        "a page that is closed leaves a server that offers the model",
+        f"{JOB_TESTS}::test_what_nobody_watches_is_stopped",
+        (JOBS, 'if job.state == "running" and job.forgotten:', "if False:"),
+    ),
+]

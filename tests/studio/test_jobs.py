@@ -1,0 +1,189 @@
+"""What pages start: it runs, is watched, fails in words, is stopped, and ends with the studio."""
+
+import asyncio
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from ppspeech.cli import app
+from ppspeech.errors import PpspeechError
+from ppspeech.studio import Places
+from ppspeech.studio import jobs as jobs_module
+from ppspeech.studio.jobs import LONGEST_LINE, MOST_LINES, Job, Jobs
+from ppspeech.studio.runs import checkpoint_of
+from tests.studio.running import ask, running
+
+pytestmark = pytest.mark.timeout(600)
+
+LONG = ["studio", "--no-browser"]
+"""A command that goes on until it is stopped."""
+
+
+async def ended(job: Job) -> Job:
+    async for _ in job.watch():
+        pass
+    return job
+
+
+async def said_something(job: Job) -> None:
+    async for event in job.watch():
+        if event["lines"]:
+            return
+
+
+def start(tmp_path: Path, *commands: list[str], until: Callable[[Job], Any] = ended) -> tuple[Job, Jobs]:
+    async def run() -> tuple[Job, Jobs]:
+        jobs = Jobs()
+        job = jobs.start("any", commands, tmp_path, {"title": "the job"})
+        try:
+            with pytest.raises(PpspeechError, match="the job is still going on: wait for it, or stop it"):
+                jobs.start("any", commands, tmp_path, {})
+            await until(job)
+        finally:
+            await jobs.end()
+        return job, jobs
+
+    return asyncio.run(run())
+
+
+def test_commands_run_one_after_the_other_until_one_fails(tmp_path: Path) -> None:
+    job, jobs = start(tmp_path, ["--version"], ["inspect", "nothing-here"], ["--version"])
+    assert job.state == "failed"
+    assert len(job.lines) == 2
+    assert job.lines[0].startswith("ppspeech ")
+    assert job.lines[1].startswith("error: ")
+    assert "nothing-here" in job.lines[1]
+    assert jobs.latest("any") is job
+    assert jobs.running("any") is None
+    with pytest.raises(PpspeechError, match="there is no such job"):
+        jobs.named("any-2")
+
+
+def is_alive(process: int) -> bool:
+    """Whether it runs; a dead one that nobody has asked about yet does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_what_is_stopped_is_gone(tmp_path: Path) -> None:
+    async def stop(job: Job) -> None:
+        await said_something(job)
+        assert job._process is not None
+        assert is_alive(job._process.pid)
+        await job.stop()
+        await ended(job)
+        assert not is_alive(job._process.pid)
+
+    job, _ = start(tmp_path, LONG, ["--version"], until=stop)
+    assert job.state == "stopped"
+    assert not any(line.startswith("ppspeech ") for line in job.lines)
+
+
+def test_what_nobody_watches_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> Job:
+        jobs = Jobs()
+        job = jobs.start("any", [LONG], tmp_path, {})
+        await said_something(job)
+        assert not job.forgotten
+        monkeypatch.setattr(jobs_module, "PATIENCE", 0.0)
+        watching = asyncio.create_task(jobs.end_forgotten())
+        await jobs._tasks[job.name]
+        watching.cancel()
+        return job
+
+    assert asyncio.run(run()).state == "stopped"
+
+
+def test_what_is_printed_is_kept_within_bounds(tmp_path: Path) -> None:
+    job = Job("any-1", "any", (), tmp_path, {})
+    for line in range(2 * MOST_LINES):
+        job.say(f"{line} " + "x" * 2 * LONGEST_LINE)
+    assert len(job.lines) == MOST_LINES
+    assert job.lines[-1].startswith(f"{2 * MOST_LINES - 1} x")
+    assert max(map(len, job.lines)) == LONGEST_LINE
+
+
+def wait(studio: Any, name: str) -> tuple[str, list[str]]:
+    """Watch a job as a page does, until its last event."""
+    events = [
+        json.loads(line[6:]) for line in ask(studio, f"/api/jobs/{name}/events").body.decode().split("\n\n") if line
+    ]
+    return events[-1]["state"], [line for event in events for line in event.get("lines", ())]
+
+
+def test_a_real_training_is_a_point_and_then_a_bundle(tmp_path: Path) -> None:
+    made = CliRunner().invoke(
+        app, ["synth", str(tmp_path / "mine"), "--words", "go,stop", "--speakers", "8", "--takes", "1", "--seed", "1"]
+    )
+    assert made.exit_code == 0, made.output
+    asked = {"recipe": "keyword_dp", "corpus": "mine", "unit": "speaker", "epochs": 1, "epsilon": 8.0}
+    with running(Places(tmp_path / "work", (), (tmp_path / "mine",))) as studio:
+        job = ask(studio, "/api/start/train", asked).plain
+        assert job["about"]["title"] == "keyword_dp on mine at epsilon 8"
+        assert "still going on" in ask(studio, "/api/start/train", asked).plain["error"]
+        state, lines = wait(studio, job["name"])
+        assert state == "done", lines
+        (run,) = ask(studio, "/api/runs/train").plain
+        assert (run["epsilon"], run["unit"], run["released"]) == (8.0, "speaker", None)
+        assert 0 <= run["figures"]["test_accuracy"] <= 1
+        assert checkpoint_of(tmp_path / "work" / "train" / run["run"]).is_file()
+        export = ask(studio, "/api/start/export", {"run": run["run"], "state": "no"}).plain
+        state, lines = wait(studio, export["name"])
+        assert state == "done", lines
+        (bundle,) = ask(studio, "/api/models").plain
+        assert "-DP for one speaker" in bundle["guarantee"]
+        assert bundle["metrics"] == []  # what was measured on people whom no guarantee covers is not stated unasked
+        assert ask(studio, "/api/runs/train").plain[0]["released"] == bundle["name"]
+        again = ask(studio, "/api/start/export", {"run": run["run"], "state": "no"})
+        assert (again.status, "is among the models already" in again.plain["error"]) == (400, True)
+
+
+def children(process: int) -> list[int]:
+    found = Path(f"/proc/{process}/task/{process}/children")
+    return [int(each) for each in found.read_text().split()] if found.exists() else []
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_leaves_nothing(which: signal.Signals, tmp_path: Path) -> None:
+    """Neither a process nor a file: what was started, and where it worked, are gone."""
+    environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "ppspeech", "studio", "--no-browser"]
+    studio = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path)
+    assert studio.stdout is not None
+    try:
+        port, token = re.search(r"127\.0\.0\.1:(\d+)/enter\?token=(\S+)", studio.stdout.readline()).groups()  # type: ignore[union-attr]
+        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+        headers = {"Cookie": f"ppspeech_studio={token}", "Content-Type": "application/json"}
+        body = {"recipe": "keyword_hmm", "corpus": "synthetic", "unit": "speaker", "epochs": 9, "epsilon": None}
+        connection.request(
+            "POST", "/api/start/train", json.dumps(body), headers | {"Origin": f"http://127.0.0.1:{port}"}
+        )
+        assert json.load(connection.getresponse())["state"] == "running"
+        until = time.monotonic() + 60
+        while not (started := children(studio.pid)) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert started
+        connection.close()
+        studio.send_signal(which)
+        rest = studio.communicate(timeout=120)[0]
+        assert studio.returncode == 0
+        assert "the studio has ended, and all that it started" in rest
+        assert token not in rest
+        assert not any(map(is_alive, started))
+        assert [path for path in tmp_path.iterdir() if "numba" not in path.name] == []
+    finally:
+        studio.kill()
+        studio.wait()
