@@ -83,7 +83,7 @@ def _be(
         return
     words = shlex.split(command) if isinstance(command, str) else command
     if words[0] == "ppspeech":
-        sys.argv = words
+        sys.argv = [str(Path(sys.executable).with_name("ppspeech")), *words[1:]]  # as a shell that found it
         from ppspeech.cli import main
 
         main()

@@ -305,7 +305,7 @@ def test_folders_of_parts_are_small() -> None:
         assert len(parts) <= 16 or name in CATALOGS, f"{name} holds {len(parts)} files: {', '.join(parts)}"
 
 
-CELL = re.compile(r"(Plan|Job|Offer|Client|Answer)$")
+CELL = re.compile(r".(Plan|Job|Offer|Client|Answer)$")  # of one task: what has no name before it is of all
 
 
 def test_few_classes_are_cells_of_a_table() -> None:
@@ -316,7 +316,7 @@ def test_few_classes_are_cells_of_a_table() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and CELL.search(node.name)
     ]
-    assert len(cells) <= 14, cells
+    assert len(cells) <= 9, cells
 
 
 def test_there_is_one_registry() -> None:

@@ -142,6 +142,7 @@ def test_counts_of_real_corpora(data: Path, corpus: str, count: int) -> None:
     assert figures[f"corpus.{corpus}.utterances"] == count
 
 
+@pytest.mark.slow
 def test_bench_features_prints_the_figure() -> None:
     figures = {f["metric"]: f for f in json_lines("bench", "features", "--quick", "--json")}
     assert figures["features.speedup_vs_librosa"]["value"] > 0

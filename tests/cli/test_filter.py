@@ -82,7 +82,7 @@ def test_train_apply_attack(tmp_path: Path, level: str, shape: str) -> None:
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     told = run("attack", tmp_path / "out", "--attacker", "plda", *sizes, "--filter", tmp_path / "filter", "--json")
     assert [json.loads(line)["metric"].removeprefix("filter.attack.") for line in told.splitlines()] == [
-        "task", "plda", "plda_3", "worst", "worst_3",
+        "task", "plda", "plda_3", "worst", "worst_3", "chance",
     ]  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def test_attacks_that_cannot_be_are_refused(attackable: Path, words: tuple[str, 
 def test_the_report_of_a_folder_names_who_was_left_out(attackable: Path) -> None:
     told = run("attack", attackable, "--minutes", "0", "--clips", "1", "--json")
     figures = {f["metric"]: f for f in map(json.loads, told.splitlines())}
-    assert set(figures) == {"filter.attack.task", "filter.attack.plda", "filter.attack.worst"}
+    assert set(figures) == {f"filter.attack.{name}" for name in ("task", "plda", "worst", "chance")}
     assert "left out: ranked.plda, lda," in figures["filter.attack.worst"]["note"]
     shown = run("attack", attackable, "--minutes", "0", "--clips", "1")
     assert "networks" in shown[shown.index("left out") :]

@@ -26,7 +26,7 @@ from ppspeech.training.together.average import balanced_penalty
 from tests.fresh import start
 
 OWN = ["--table", "own.csv", "--label", "ill", "--radius", "2"]
-OF_ANY = {"name", "parties", "param", "kill", "as_json"}
+OF_ANY = {"name", "parties", "param", "kill", "messages", "as_json"}
 OPTIONS = [name for name in inspect.signature(simulate).parameters if name not in OF_ANY]
 
 

@@ -78,6 +78,7 @@ def test_sweeps_are_spread_where_that_was_asked_for(cluster: Nodes) -> None:
     assert sweep(Part.whose, [0]) == [mine]
 
 
+@pytest.mark.slow
 def test_a_node_killed_in_the_middle_of_features(
     cluster: Nodes, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

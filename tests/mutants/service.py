@@ -29,6 +29,7 @@ SERVICE = [
         "places in the order of enrollment",
         "who enrolls learns how many are enrolled",
         "tests/service/test_speakers.py",
+        ("service/server/stores.py", "DRAWS = 32", "DRAWS = 0"),
         ("service/server/stores.py", "secrets.choice(free)", "free[0]"),
     ),
     mutant(

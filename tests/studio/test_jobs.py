@@ -124,6 +124,7 @@ def wait(studio: Any, name: str) -> tuple[str, list[str]]:
     return events[-1]["state"], [line for event in events for line in event.get("lines", ())]
 
 
+@pytest.mark.slow
 def test_a_real_training_is_a_point_and_then_a_bundle(tmp_path: Path) -> None:
     made = CliRunner().invoke(
         app, ["synth", str(tmp_path / "mine"), "--words", "go,stop", "--speakers", "8", "--takes", "1", "--seed", "1"]

@@ -1,10 +1,9 @@
 """Names among 100,000 and a million people, encrypted: two processes over TLS, what needs no voice apart from the rest.
 
 Time, bytes, round trips and memory; what an entry costs, beside the protocol for up to 10,000 places; and what coarse
-comparisons do to names (`crowd_trials`).
+comparisons do to names (`crowd_trials`). Quick: 10,000 and 100,000 people.
 
-Needs the weights of Resemblyzer, and the corpora audiomnist and librispeech; a million takes 4 GB. --quick takes 10,000
-and 100,000 people.
+Needs the weights of Resemblyzer, the corpora audiomnist and librispeech, and 4 GB of memory; --quick takes about 1 min.
 """
 
 from collections.abc import Callable
