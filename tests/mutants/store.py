@@ -2,6 +2,7 @@
 
 from tests.mutants.mutant import mutant
 
+ACCOUNTS = "service/login/accounts.py"
 ADDRESS = "service/store/address.py"
 PLACE = "service/store/place.py"
 POSTGRES = "service/store/postgres.py"
@@ -34,6 +35,23 @@ STORE = [
         f"{TESTS}::test_a_row_that_a_database_changes_is_not_used",
         (SEAL, "_encrypt(plain, about.encode(), nonce", '_encrypt(plain, b"", nonce'),
         (SEAL, "bytes(sealed[_NONCE:]), about.encode(), bytes", 'bytes(sealed[_NONCE:]), b"", bytes'),
+    ),
+    mutant(
+        "store: templates of log-ins that a database may write",
+        "whoever runs the database puts a template of its own in anybody's place, and is let in as they",
+        f"{TESTS}::test_a_database_does_not_let_people_in",
+        (ACCOUNTS, "row = sealed(self._place, template, self._about(name))", "row = template"),
+        (
+            ACCOUNTS,
+            "return opened(self._place, found[0][0], self._about(name)) if found else None",
+            "return found[0][0] if found else None",
+        ),
+    ),
+    mutant(
+        "store: templates of log-ins that a database may move",
+        "whoever runs the database gives one name another's template",
+        f"{TESTS}::test_a_database_does_not_let_people_in",
+        (ACCOUNTS, 'return f"accounts {self._space} {name}"', 'return "accounts"'),
     ),
     mutant(
         "store: transactions that see one another's past",

@@ -15,10 +15,12 @@ import pytest
 
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench.local_postgres import LocalPostgres
-from ppspeech.protocols.speakers import EncryptedGallery, GalleryPlan, Keeper
+from ppspeech.protocols.speakers import EncryptedGallery, GalleryPlan, Keeper, LoginTerms
 from ppspeech.service import QueryBudget
 from ppspeech.service.login.accounts import Accounts
 from ppspeech.service.login.digits import kept_digits
+from ppspeech.service.login.keeper import remove_account
+from ppspeech.service.login.seal import Template, new_key, open_sealed, seal
 from ppspeech.service.requests import NOT_NOW, Ask, Request
 from ppspeech.service.server import stores
 from ppspeech.service.server.book import Tally
@@ -247,6 +249,28 @@ def test_a_row_that_a_database_changes_is_not_used(store: PostgresStore, change:
         ask(change)
     with pytest.raises(PpspeechError, match="row of the store"):
         Gallery(store, "other" if "other" in change else "m", 2, 3).load()
+
+
+def test_a_database_does_not_let_people_in(store: PostgresStore) -> None:
+    """It knows how templates of log-ins are sealed, under each person's own key, and has a key of its own."""
+    accounts, terms = Accounts(store, "space"), LoginTerms(2, 2)
+    template = Template(np.eye(2)[0], np.ones((10, 2)) / np.sqrt(2))
+    own, theirs = new_key(), new_key()
+    assert accounts.enroll("ann", seal(own, "ann", "space", template))
+    assert accounts.enroll("bob", seal(theirs, "bob", "space", template))
+    kept = accounts.sealed("ann")
+    assert kept is not None
+    assert open_sealed(own, "ann", "space", kept, terms) is not None
+    with store._connected() as ask:
+        ask("UPDATE accounts SET sealed = ?", seal(theirs, "ann", "space", template))
+    with pytest.raises(PpspeechError, match="row of the store"):
+        accounts.sealed("ann")
+    remove_account(store, "ann")
+    accounts.enroll("ann", seal(own, "ann", "space", template))
+    with store._connected() as ask:  # a whole row of somebody else
+        ask("UPDATE accounts AS a SET sealed = b.sealed FROM accounts AS b WHERE a.name <> b.name")
+    with pytest.raises(PpspeechError, match="row of the store"):
+        accounts.sealed("ann")
 
 
 def test_another_key_is_refused(running: LocalPostgres, store: PostgresStore) -> None:
