@@ -88,6 +88,12 @@ STORE = [
         (ADDRESS, '        if self.tls == "disable":', "        if self.tls:"),
     ),
     mutant(
+        "store: any authority for any name",
+        "whoever has a certificate of their own name poses as the database, and gets the password",
+        f"{TESTS}::test_what_is_no_address_is_refused_without_its_password",
+        (ADDRESS, 'if ("sslrootcert" in files) != (tls == "verify-ca") and', 'if "sslrootcert" in files and'),
+    ),
+    mutant(
         "store: a password that is printed",
         "whoever reads the log has the database",
         f"{TESTS}::test_addresses",

@@ -39,6 +39,7 @@ from ppspeech.service.store import (
     write_store_key,
 )
 from ppspeech.service.store import postgres as postgres_file
+from ppspeech.service.store.address import Tls
 from ppspeech.service.store.schema import migrate
 from ppspeech.storage import Ask as Asking
 from tests.fuzz.door import Says
@@ -422,6 +423,8 @@ def test_a_full_database_is_waited_for(store: PostgresStore) -> None:
         ("postgresql://a%40b:p%2Fw@db/words?sslmode=require", "postgresql://a@b@db:5432/words require"),
         ("postgresql://ann@/words?host=/run/postgresql", "postgresql://ann@/run/postgresql:5432/words disable"),
         ("postgresql://ann@db", "postgresql://ann@db:5432/ann verify-full"),
+        ("postgresql://ann@db?sslmode=verify-ca&sslrootcert=ca.pem", "postgresql://ann@db:5432/ann verify-ca"),
+        ("postgresql://ann@127.0.0.1?sslrootcert=ca.pem", "postgresql://ann@127.0.0.1:5432/ann verify-full"),
     ],
 )
 def test_addresses(text: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -441,6 +444,9 @@ def test_addresses(text: str, said: str, monkeypatch: pytest.MonkeyPatch) -> Non
         ("postgresql://ann:hushhush@db:99999/words", "cannot be read"),
         ("postgresql://ann:hushhush@db/words?sslmode=prefer", "falls back"),
         ("postgresql://ann:hushhush@db/words?options=-c", "not known: 'options'"),
+        ("postgresql://ann:hushhush@db/words?sslmode=verify-ca", "give one to anybody: say whose"),
+        ("postgresql://ann:hushhush@db/words?sslmode=require&sslrootcert=ca.pem", "require looks at no certificate"),
+        ("postgresql://ann:hushhush@[::1]/words?sslmode=disable&sslrootcert=ca.pem", "disable looks at no certificate"),
         ("postgresql://ann:hushhush@db/words#there", "postgresql://USER"),
         ("postgresql://ann:hushhush@db/" + "w" * 64, "63 characters"),
         ("postgresql://ann:hushhush@[db/words", "cannot be read"),
@@ -481,10 +487,11 @@ def test_a_password_on_a_command_line_is_refused() -> None:
 
 
 @pytest.mark.parametrize("mode", ["require", "verify-ca", "verify-full"])
-def test_tls_that_is_asked_for_is_not_left_out(running: LocalPostgres, mode: str) -> None:
+def test_tls_that_is_asked_for_is_not_left_out(running: LocalPostgres, mode: Tls) -> None:
     """This database has none."""
+    address = replace(StoreAddress.parse(running.address), tls=mode)
     with pytest.raises(StoreLostError) as refused:
-        PostgresStore.open(StoreAddress.parse(f"{running.address}&sslmode={mode}"), StoreSeal.under(bytes(32)))
+        PostgresStore.open(address, StoreSeal.under(bytes(32)))
     assert running.passfile.read_text().split(":")[4].strip() not in str(refused.value)
 
 
