@@ -126,6 +126,12 @@ PROTOCOLS = [
         (CROWD, " or (crowd.filled > filled[: plan.slots]).any()", ""),
     ),
     mutant(
+        "empty slots of a crowd that are passed over",
+        "how long a client waits tells it how many are enrolled",
+        f"{CROWD_TESTS}::test_how_long_a_product_takes_does_not_tell_how_many_are_enrolled",
+        (CROWD_SHARDS, "for feature in range(len(vector)):", "for feature in range(len(vector) * filled[slot]):"),
+    ),
+    mutant(
         "a slot of a crowd is given away",
         "another person is named",
         CROWD_TESTS,
