@@ -111,7 +111,7 @@ PROTOCOLS = [
         "a crowd's gallery that changed under a mask",
         "whoever is enrolled meanwhile gets a score that is anything, and may be named for a stranger",
         CROWD_TESTS,
-        (CROWD_SHARDS, "        if filled[slot]:", "        if filled[slot] < 2:"),
+        (CROWD_SHARDS, "total * np.uint32(filled[slot])", "total"),
     ),
     mutant(
         "a shard that lost people answers all the same",
