@@ -29,7 +29,8 @@ from ppspeech.studio.runs import release_name, runs
 PAGES = {"speak": "Speak", "models": "Models", "train": "Train", "filters": "Filters", "together": "Together"}
 FOLDER = Path(__file__).parent / "pages"
 TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
-DOOR = re.compile(r"a browser asks at http://([0-9.]+:[0-9]+)/")
+DOOR = re.compile(r"a browser asks at http://(127\.0\.0\.1:[0-9]{1,5})/")
+"""Of a line by itself, and on this machine: names of bundles are printed too."""
 
 
 class Studio:
@@ -220,7 +221,7 @@ def _json(body: bytes) -> Any:
 
 def _door(job: Job) -> str | None:
     """Where the WebSocket of a server is, as it printed it."""
-    return next((found[1] for line in job.lines if (found := DOOR.search(line))), None)
+    return next((found[1] for line in job.lines if (found := DOOR.fullmatch(line.strip()))), None)
 
 
 def _framed(name: str) -> str:

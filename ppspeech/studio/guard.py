@@ -40,7 +40,8 @@ class Guard:
     """In front of the application: refuses whoever does not show the token, or asks in another's name.
 
     `address`: where the studio listens; another `Host` is a name that a stranger lets point here (DNS rebinding).
-    `token`: shown once in the address of `/enter`, then as a cookie that no script reads and no other site sends.
+    `token`: shown once in the address of `/enter`, then as a cookie that no script reads and no other site sends. To a
+    browser a site has no port: other servers of the same host that it visits are sent the cookie too.
     What changes anything must come from a page of the studio's own (`Origin`), as JSON of at most `MOST_BODY` bytes.
     """
 

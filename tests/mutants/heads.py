@@ -3,6 +3,7 @@
 from tests.mutants.mutant import mutant
 
 EXPORT, WATCH, HEADS = "service/export.py", "protocols/words/watch.py", "service/client/heads.py"
+CONNECT, SPEAKERS = "service/client/connect.py", "service/client/speakers.py"
 WAKE, BRIDGE = "service/client/wake.py", "service/client/wyoming_bridge.py"
 TESTS, WAKE_TESTS, WATCH_TESTS = (
     "tests/service/test_heads.py",
@@ -49,6 +50,36 @@ HEADS_MUTANTS = [
             "    bits = (place[:, None] >> np.arange(shape.answer_bits)) & 1\n"
             "    open_bits_to(engine, Side.FIRST, won.astype(np.uint8))\n",
         ),
+    ),
+    mutant(
+        "heads: a key for questions without end",
+        "a server that is told words reads the client's key, and with it all that was asked",
+        f"{TESTS}::test_a_server_that_is_told_has_each_key_for_so_many_bits",
+        (CONNECT, "if self._session.told + told > LatticeParameters().leakable_bits:", "if not told:"),
+    ),
+    mutant(
+        "heads: more questions under a key than it can lose bits",
+        "a server that is told words reads the client's key in one preparation",
+        "tests/protocols/test_key_life.py::test_what_a_server_is_told_may_be_of_the_clients_key_and_is_bounded",
+        (WATCH, 'return MOST_STEPS if told == "client" else', "return MOST_STEPS if told else"),
+    ),
+    mutant(
+        "heads: listening that is not counted",
+        "a server that is told words reads the client's key while somebody listens",
+        f"{TESTS}::test_a_server_that_is_told_has_each_key_for_so_many_bits",
+        (HEADS, "self._client.session(meet_as_client, told=bits)", "self._client.session(meet_as_client)"),
+    ),
+    mutant(
+        "crowds: a key for names without end",
+        "a server that is told places reads the client's key, and with it every voice it asked with",
+        "tests/service/test_crowds.py::test_a_name_may_be_the_servers",
+        (SPEAKERS, "told = self._terms.places.bit_length() if is_told else 0", "told = 0"),
+    ),
+    mutant(
+        "crowds: a key for claims without end",
+        "a server that is told decisions reads the client's key, and with it every voice it asked with",
+        "tests/service/test_crowds.py::test_a_decision_may_be_the_servers",
+        (SPEAKERS, 'told = int(self._terms.decision == "server")', "told = 0"),
     ),
     mutant(
         "heads: told without consent",

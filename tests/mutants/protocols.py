@@ -111,7 +111,7 @@ PROTOCOLS = [
         "a crowd's gallery that changed under a mask",
         "whoever is enrolled meanwhile gets a score that is anything, and may be named for a stranger",
         CROWD_TESTS,
-        (CROWD_SHARDS, "        if filled[slot]:", "        if filled[slot] < 2:"),
+        (CROWD_SHARDS, "total * np.uint32(filled[slot])", "total"),
     ),
     mutant(
         "a shard that lost people answers all the same",
@@ -124,6 +124,12 @@ PROTOCOLS = [
         "who is enrolled is nobody",
         CROWD_TESTS,
         (CROWD, " or (crowd.filled > filled[: plan.slots]).any()", ""),
+    ),
+    mutant(
+        "empty slots of a crowd that are passed over",
+        "how long a client waits tells it how many are enrolled",
+        f"{CROWD_TESTS}::test_how_long_a_product_takes_does_not_tell_how_many_are_enrolled",
+        (CROWD_SHARDS, "for feature in range(len(vector)):", "for feature in range(len(vector) * filled[slot]):"),
     ),
     mutant(
         "a slot of a crowd is given away",

@@ -63,6 +63,12 @@ RANK_MUTANTS = [
         (GRADIENTS, "self._place = Ranks.of(trainer)", "self._place = ONE_RANK"),
     ),
     mutant(
+        "ranks 11 processes with data in other orders",
+        "somebody who stands elsewhere joins a step on both, with twice the bound",
+        f"{TESTS}::test_what_two_processes_add_is_everybodys",
+        (GRADIENTS, "units.cpu().numpy().tobytes()", 'b""'),
+    ),
+    mutant(
         "ranks 9 processes that take the account with them",
         "the process that is left says that nothing was spent",
         f"{TESTS}::test_wrong_numbers_of_processes_are_refused_in_words",

@@ -2,6 +2,7 @@
 
 from tests.mutants.mutant import mutant
 
+ACCOUNTS = "service/login/accounts.py"
 ADDRESS = "service/store/address.py"
 PLACE = "service/store/place.py"
 POSTGRES = "service/store/postgres.py"
@@ -36,6 +37,23 @@ STORE = [
         (SEAL, "bytes(sealed[_NONCE:]), about.encode(), bytes", 'bytes(sealed[_NONCE:]), b"", bytes'),
     ),
     mutant(
+        "store: templates of log-ins that a database may write",
+        "whoever runs the database puts a template of its own in anybody's place, and is let in as they",
+        f"{TESTS}::test_a_database_does_not_let_people_in",
+        (ACCOUNTS, "row = sealed(self._place, template, self._about(name))", "row = template"),
+        (
+            ACCOUNTS,
+            "return opened(self._place, found[0][0], self._about(name)) if found else None",
+            "return found[0][0] if found else None",
+        ),
+    ),
+    mutant(
+        "store: templates of log-ins that a database may move",
+        "whoever runs the database gives one name another's template",
+        f"{TESTS}::test_a_database_does_not_let_people_in",
+        (ACCOUNTS, 'return f"accounts {self._space} {name}"', 'return "accounts"'),
+    ),
+    mutant(
         "store: transactions that see one another's past",
         "two servers spend one query twice",
         f"{TESTS}::test_transactions_are_alone_whatever_they_are_about",
@@ -68,6 +86,12 @@ STORE = [
         "whoever is on the way reads the password and the counts",
         f"{TESTS}::test_tls_that_is_asked_for_is_not_left_out",
         (ADDRESS, '        if self.tls == "disable":', "        if self.tls:"),
+    ),
+    mutant(
+        "store: any authority for any name",
+        "whoever has a certificate of their own name poses as the database, and gets the password",
+        f"{TESTS}::test_what_is_no_address_is_refused_without_its_password",
+        (ADDRESS, 'if ("sslrootcert" in files) != (tls == "verify-ca") and', 'if "sslrootcert" in files and'),
     ),
     mutant(
         "store: a password that is printed",

@@ -54,6 +54,12 @@ STUDIO = [
         (GUARD, """speaks_to = " ".join(("'self'", *sockets))""", """speaks_to = "*" """),
     ),
     mutant(
+        "studio: pages speak to where a name points",
+        "whoever names a bundle chooses whom the page asks, in place of the server that runs for it",
+        f"{JOB_TESTS}::test_pages_speak_to_the_server_and_not_to_where_a_name_points",
+        ("studio/app.py", r"(127\.0\.0\.1:[0-9]{1,5})", "([0-9.]+:[0-9]{1,5})"),
+    ),
+    mutant(
         "studio: for every machine",
         "whoever is on the network tries tokens, and reads pages that go by",
         f"{TESTS}::test_it_listens_for_this_machine_alone",

@@ -6,19 +6,20 @@ import numpy as np
 import pytest
 
 from ppspeech.channel import Channel
-from ppspeech.crypto.lattice import KeyHolder, LatticeParameters
+from ppspeech.crypto.lattice import Evaluator, KeyHolder, LatticeParameters, dump_reply
 from ppspeech.crypto.lattice.ntt import transform_of
 from ppspeech.crypto.lattice.public_key import second_half
 from ppspeech.crypto.lattice.wire import key_identity
 from ppspeech.crypto.shares import ShareEngine
 from ppspeech.crypto.transfer.setup import Side
+from ppspeech.errors import RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
 from ppspeech.protocols import meet_as_client, meet_as_server
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.scores.streamed import Streamed
 from ppspeech.protocols.speakers.gallery import PROBES_A_KEY, GalleryPlan, Keeper, KeySpentError
 from ppspeech.protocols.speakers.verify import decide
-from ppspeech.protocols.words import Hearing, StreamModels, TakenModels, follow, streams_a_key
+from ppspeech.protocols.words import Hearing, Questions, StreamModels, TakenModels, Watch, follow, streams_a_key, watch
 from tests.crypto.pairs import lasting_setup
 from tests.protocols.word_reference import made_models, made_utterance, plain_scores
 
@@ -85,6 +86,62 @@ def test_a_cap_bounds_what_probes_tell_of_the_keepers_key() -> None:
     with pytest.raises(KeySpentError, match="a new one"):
         keeper.answer(memory_pair()[0], lasting_setup()[Side.FIRST])
     assert lasting_setup()[Side.FIRST].usable  # refused before anything was said
+
+
+def test_what_a_server_is_told_may_be_of_the_clients_key_and_is_bounded() -> None:
+    """A "reply" that is none makes the client's shares coefficients of its key, and the word tells how two of them
+    compare: so the key, and all vectors under it, would follow from questions without end.
+    """
+    two = {"words": 2, "states": 1, "frames": 1, "moves": (0,), "operation": "viterbi"}
+    models = made_models(terms="linear", dimensions=4, radius=3.0, **two)
+    shape, ring = models.shape, models.shape.scale.ring
+    job, asked = Questions(shape, "server", 40), models.labels
+    turns = range(0, 2 * 40, 2)
+
+    def honest(channel: Channel) -> np.ndarray:
+        met = meet_as_client(channel)
+        with met.session():
+            questions = Watch(met, job)
+            for _ in turns:
+                questions.ask(np.ones(4))
+        assert isinstance(met.lattice, KeyHolder)
+        secret = transform_of(RING).inverse_(met.lattice._secret[None].copy())[0].astype(np.int64)
+        return np.where(secret > 1, secret - RING.prime, secret)
+
+    def curious(channel: Channel) -> list[str | None]:
+        met, heard = meet_as_server(channel), list[str | None]()
+        assert isinstance(met.lattice, Evaluator)
+        product = job.plan.job
+        first = np.zeros((product.outputs, len(product.kept)), np.uint64)
+        own = ring.from_signed(np.array([[0, 2 ** (ring.bits - 3)]]))  # an eighth of the range
+        with met.session():
+            engine = job.prepare(met)
+            for turn in turns:
+                met.channel.receive(Kind.STEP, 1)
+                met.channel.receive(Kind.QUERY, product.query_bytes)
+                second = np.zeros((product.outputs, RING.degree), np.uint64)
+                second[:, turn] = 1 << 30
+                met.channel.send(Kind.REPLY, dump_reply(product.identity, met.lattice.identity, first, second))
+                words = watch._decide(engine, job.question, "server", models, own)
+                assert words is not None
+                heard += words
+        return heard
+
+    secret, heard = run_together(honest, curious)
+    one, other = job.plan.job.kept[:2]
+
+    def coefficient(place: int, turn: int) -> int:
+        return int(secret[place - turn] if place >= turn else -secret[place - turn])
+
+    gaps = [2 * (coefficient(one, turn) - coefficient(other, turn)) - 1 for turn in turns]  # in eighths
+    assert heard == [asked[0 if (gap + 4) % 8 >= 4 else 1] for gap in gaps]
+    assert len(set(heard)) == 2
+    most = watch.questions_a_key(shape)
+    assert most * shape.answer_bits <= RING.leakable_bits
+    Questions(shape, "client", most + 1)
+    Questions(shape, "server", most)
+    with pytest.raises(RangeError, match=f"1 to {most} questions"):
+        Questions(shape, "server", most + 1)
 
 
 def test_a_server_streams_under_a_key_of_the_meeting_and_replaces_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Names among a crowd: right, the same in the clear; nobody learns more; a mask is used once; shards may be lost."""
 
 import pickle
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -129,6 +130,27 @@ def test_products_in_the_clear_are_those_of_numpy() -> None:
         shard = CrowdShard(plan.product, 1, workers=workers)
         shard.put(np.arange(2048), weights)
         assert (shard.times(vector, filled) == wanted).all()
+
+
+def test_how_long_a_product_takes_does_not_tell_how_many_are_enrolled() -> None:
+    """Nobody, a hundredth and all: the quickest of many, which were thirty times apart."""
+    shard, vector = CrowdShard(CrowdTerms(256, 40_000).product, 20), np.ones(256, np.uint32)
+    shard._weights[:] = 1
+    quickest = []
+    for share in (0, 100, 1):
+        filled = np.zeros(20 * 2048, np.uint8)
+        if share:
+            filled[::share] = 1
+        shard._blocks = [
+            each._replace(filled=part) for each, part in zip(shard._blocks, np.split(filled, 20), strict=True)
+        ]
+        taken = []
+        for _ in range(30):
+            began = time.perf_counter()
+            assert int(shard.times(vector, filled).sum()) == 256 * filled.sum()
+            taken.append(time.perf_counter() - began)
+        quickest.append(min(taken))
+    assert max(quickest) < 3 * min(quickest)
 
 
 def test_scores_are_exact_but_for_the_errors_of_the_lattice() -> None:

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ppspeech.audio import Mfcc
 from ppspeech.bundle import Bundle
+from ppspeech.crypto.lattice import LatticeParameters
 from ppspeech.errors import BundleError, PpspeechError, WrongSessionError
 from ppspeech.protocols.speakers.crowd_gallery import EMPTY
 from ppspeech.service import SpeakerDeployment, connect_through
@@ -62,14 +64,40 @@ def test_names_and_claims_are_those_of_plain_cosines(serve: Serve, bundle: Bundl
         assert client.verify(later, [voice(7)], RATE).value is True
 
 
-def test_a_name_may_be_the_servers(serve: Serve, bundle: Bundle) -> None:
+def test_a_name_may_be_the_servers(serve: Serve, bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And then the client's key is used for no more questions than it can lose bits."""
     deployment = SpeakerDeployment(places=9, scoring="crowd", threshold=THRESHOLD, enrolls=True, names="server")
     with (
         serve({"voices": bundle}, speakers=deployment, limit=100) as running,
         connect_through(running.door(), bundle=bundle) as client,
     ):
         client.enroll("ann", [voice(0)], RATE)
-        assert client.identify([voice(0)], RATE).value is None
+        monkeypatch.setattr(LatticeParameters, "leakable_bits", 2 * (9).bit_length())
+        keys = []
+        for _ in range(3):
+            assert client.identify([voice(0)], RATE).value is None
+            assert client._session is not None
+            keys.append(client._session.met.lattice.public_key)
+        assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.parametrize("scoring", ["linear", "crowd"])
+def test_a_decision_may_be_the_servers(
+    scoring: str, serve: Serve, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One bit a claim, which may be of the client's key."""
+    chosen: Any = {"scoring": scoring, "threshold": THRESHOLD, "decision": "server"}
+    with (
+        serve({"voices": bundle}, speakers=SpeakerDeployment(places=9, **chosen), limit=100) as running,
+        connect_through(running.door(), bundle=bundle) as client,
+    ):
+        monkeypatch.setattr(LatticeParameters, "leakable_bits", 2)
+        keys = []
+        for _ in range(3):
+            assert client.verify(0, [voice(0)], RATE).value is None
+            assert client._session is not None
+            keys.append(client._session.met.lattice.public_key)
+        assert keys[0] == keys[1] != keys[2]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from ppspeech.arrays import Reals
 from ppspeech.audio.embeddings import EmbeddingConfig, WordVectors
 from ppspeech.bundle import Bundle, to_plain
 from ppspeech.cli.app import app
+from ppspeech.crypto.lattice import LatticeParameters
 from ppspeech.errors import AudioError, BundleError, ModelError, PpspeechError, RangeError, WrongSessionError
 from ppspeech.models import EmbeddingHead
 from ppspeech.network import run_together
@@ -267,6 +268,32 @@ def test_the_server_learns_every_window(telling: Running, heads: dict[str, Bundl
     assert [each.word for each in heard] == [None] * len(clear)
     assert len(told) == len(clear)
     assert all(one.value == other for one, other in zip(clear, told, strict=True) if one.margin > 0.05)
+
+
+def test_a_server_that_is_told_has_each_key_for_so_many_bits(telling: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it is told of a key it could have chosen: a client leaves the key before that is worth anything."""
+
+    def key_of(client: Any) -> bytes:
+        found: bytes = client._session.met.lattice.public_key
+        return found
+
+    with telling.connect("words", outcome="server") as client, monkeypatch.context() as patch:
+        patch.setattr(LatticeParameters, "leakable_bits", 2 * client.offer.terms.shape.answer_bits)
+        keys = []
+        for _ in range(5):
+            client.recognize(said()["yes", 0], RATE)
+            keys.append(key_of(client))
+    assert [keys.index(each) for each in keys] == [0, 0, 2, 2, 4]
+    with telling.connect("live", outcome="server") as client:
+        monkeypatch.setattr(LatticeParameters, "leakable_bits", AHEAD * client.offer.terms.shape.answer_bits)
+        sound = scene("stop")
+        windows = len(WordVectors(WINDOW).all(sound))
+        with client.watch() as watching:
+            keys = [key_of(client)]
+            for piece in np.split(sound, range(RATE // 4, len(sound), RATE // 4)):
+                watching.feed(piece)
+                keys.append(key_of(client))
+    assert len(set(keys)) == -(-windows // AHEAD) > 1
 
 
 def test_nothing_is_asked_without_consent(telling: Running, asked: Running) -> None:

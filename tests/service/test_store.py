@@ -15,10 +15,11 @@ import pytest
 
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench.local_postgres import LocalPostgres
-from ppspeech.protocols.speakers import EncryptedGallery, GalleryPlan, Keeper
+from ppspeech.protocols.speakers import EncryptedGallery, GalleryPlan, Keeper, LoginTerms
 from ppspeech.service import QueryBudget
 from ppspeech.service.login.accounts import Accounts
 from ppspeech.service.login.digits import kept_digits
+from ppspeech.service.login.seal import Template, new_key, open_sealed, seal
 from ppspeech.service.requests import NOT_NOW, Ask, Request
 from ppspeech.service.server import stores
 from ppspeech.service.server.book import Tally
@@ -37,6 +38,7 @@ from ppspeech.service.store import (
     write_store_key,
 )
 from ppspeech.service.store import postgres as postgres_file
+from ppspeech.service.store.address import Tls
 from ppspeech.service.store.schema import migrate
 from ppspeech.storage import Ask as Asking
 from tests.fuzz.door import Says
@@ -249,6 +251,26 @@ def test_a_row_that_a_database_changes_is_not_used(store: PostgresStore, change:
         Gallery(store, "other" if "other" in change else "m", 2, 3).load()
 
 
+def test_a_database_does_not_let_people_in(store: PostgresStore) -> None:
+    """It knows how templates of log-ins are sealed, under each person's own key, and has a key of its own."""
+    accounts, terms = Accounts(store, "space"), LoginTerms(2, 2)
+    template = Template(np.eye(2)[0], np.ones((10, 2)) / np.sqrt(2))
+    own, theirs = new_key(), new_key()
+    assert accounts.enroll("ann", seal(own, "ann", "space", template))
+    assert accounts.enroll("bob", seal(theirs, "bob", "space", template))
+    kept = accounts.sealed("ann")
+    assert kept is not None
+    assert open_sealed(own, "ann", "space", kept, terms) is not None
+    with store._connected() as ask:  # each has the other's row
+        ask("UPDATE accounts AS a SET sealed = b.sealed FROM accounts AS b WHERE a.name <> b.name")
+    with pytest.raises(PpspeechError, match="row of the store"):
+        accounts.sealed("ann")
+    with store._connected() as ask:
+        ask("UPDATE accounts SET sealed = ?", seal(theirs, "ann", "space", template))
+    with pytest.raises(PpspeechError, match="row of the store"):
+        accounts.sealed("ann")
+
+
 def test_another_key_is_refused(running: LocalPostgres, store: PostgresStore) -> None:
     with pytest.raises(PpspeechError, match="another key"):
         PostgresStore.open(store.address, StoreSeal.under(bytes(31) + b"1"))
@@ -398,6 +420,8 @@ def test_a_full_database_is_waited_for(store: PostgresStore) -> None:
         ("postgresql://a%40b:p%2Fw@db/words?sslmode=require", "postgresql://a@b@db:5432/words require"),
         ("postgresql://ann@/words?host=/run/postgresql", "postgresql://ann@/run/postgresql:5432/words disable"),
         ("postgresql://ann@db", "postgresql://ann@db:5432/ann verify-full"),
+        ("postgresql://ann@db?sslmode=verify-ca&sslrootcert=ca.pem", "postgresql://ann@db:5432/ann verify-ca"),
+        ("postgresql://ann@127.0.0.1?sslrootcert=ca.pem", "postgresql://ann@127.0.0.1:5432/ann verify-full"),
     ],
 )
 def test_addresses(text: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -417,6 +441,9 @@ def test_addresses(text: str, said: str, monkeypatch: pytest.MonkeyPatch) -> Non
         ("postgresql://ann:hushhush@db:99999/words", "cannot be read"),
         ("postgresql://ann:hushhush@db/words?sslmode=prefer", "falls back"),
         ("postgresql://ann:hushhush@db/words?options=-c", "not known: 'options'"),
+        ("postgresql://ann:hushhush@db/words?sslmode=verify-ca", "give one to anybody: say whose"),
+        ("postgresql://ann:hushhush@db/words?sslmode=require&sslrootcert=ca.pem", "require looks at no certificate"),
+        ("postgresql://ann:hushhush@[::1]/words?sslmode=disable&sslrootcert=ca.pem", "disable looks at no certificate"),
         ("postgresql://ann:hushhush@db/words#there", "postgresql://USER"),
         ("postgresql://ann:hushhush@db/" + "w" * 64, "63 characters"),
         ("postgresql://ann:hushhush@[db/words", "cannot be read"),
@@ -457,10 +484,11 @@ def test_a_password_on_a_command_line_is_refused() -> None:
 
 
 @pytest.mark.parametrize("mode", ["require", "verify-ca", "verify-full"])
-def test_tls_that_is_asked_for_is_not_left_out(running: LocalPostgres, mode: str) -> None:
+def test_tls_that_is_asked_for_is_not_left_out(running: LocalPostgres, mode: Tls) -> None:
     """This database has none."""
+    address = replace(StoreAddress.parse(running.address), tls=mode)
     with pytest.raises(StoreLostError) as refused:
-        PostgresStore.open(StoreAddress.parse(f"{running.address}&sslmode={mode}"), StoreSeal.under(bytes(32)))
+        PostgresStore.open(address, StoreSeal.under(bytes(32)))
     assert running.passfile.read_text().split(":")[4].strip() not in str(refused.value)
 
 

@@ -20,6 +20,7 @@ from ppspeech.cli import app
 from ppspeech.errors import PpspeechError
 from ppspeech.studio import Places
 from ppspeech.studio import jobs as jobs_module
+from ppspeech.studio.app import _door
 from ppspeech.studio.jobs import LONGEST_LINE, MOST_LINES, Job, Jobs
 from ppspeech.studio.runs import checkpoint_of
 from tests.studio.running import ask, running
@@ -105,6 +106,18 @@ def test_what_nobody_watches_is_stopped(tmp_path: Path, monkeypatch: pytest.Monk
         return job
 
     assert asyncio.run(run()).state == "stopped"
+
+
+def test_pages_speak_to_the_server_and_not_to_where_a_name_points(tmp_path: Path) -> None:
+    """A server prints the name of its bundle too, and whoever gave the bundle chose that."""
+    job = Job("speak-1", "speak", (), tmp_path, {})
+    job.lines = [
+        "serving a browser asks at http://203.0.113.7:80/ at 127.0.0.1:7",
+        "a browser asks at http://203.0.113.7:80/",
+    ]
+    assert _door(job) is None
+    job.lines.append("a browser asks at http://127.0.0.1:4567/")
+    assert _door(job) == "127.0.0.1:4567"
 
 
 def test_what_is_printed_is_kept_within_bounds(tmp_path: Path) -> None:

@@ -13,13 +13,16 @@ import pytest
 import torch
 from scipy import stats
 from torch import Tensor, distributed, multiprocessing
+from torch.utils.data import DataLoader, Dataset
 
 from ppspeech.data import SpeechDataModule
 from ppspeech.errors import CorpusError, ModelError, PrivacyError
 from ppspeech.privacy import Relation
+from ppspeech.privacy.gradients import GradientPlan
 from ppspeech.privacy.mechanisms import Moments, ShiftRelease, StatisticsRelease, UnitSums
 from ppspeech.ranks import Ranks
 from ppspeech.recipes import find_recipe
+from ppspeech.training.private.gradients import GradientPrivacy
 from tests.fresh import TOP
 from tests.training.two_ranks import FOLDER, QUIET, TWO, in_two_processes, trained
 
@@ -205,6 +208,19 @@ def moments(loudness: float, cells: int) -> Moments:
     return Moments(first[..., 0] * 0, first, 0 * first[0, 0], torch.zeros(1, 1), torch.zeros(1, 1, 1))
 
 
+class Said(Dataset[Tensor]):
+    """Somebody's data set: an item a speaker."""
+
+    def __init__(self, speakers: list[int]) -> None:
+        self.speakers = torch.tensor(speakers)
+
+    def __len__(self) -> int:
+        return len(self.speakers)
+
+    def __getitem__(self, place: int) -> Tensor:
+        return self.speakers[place]
+
+
 def _rank(rank: int, folder: str) -> None:
     """One of two processes: everybody's sums, one noise; refusals that all share."""
     file = f"file://{folder}/meeting"
@@ -223,6 +239,12 @@ def _rank(rank: int, folder: str) -> None:
     split.add(moments(1.0, 1), torch.ones(1), torch.tensor([0]))
     with pytest.raises(PrivacyError, match="one speaker says is on several processes"):
         split.released(place)
+    plan = GradientPlan(relation=SPEAKER, noise_multiplier=1.0, sampling=1.0, clip=1.0)
+    hook = GradientPrivacy(plan, 1.0, "drawn at random")
+    hook._place = place
+    found["drawn"] = next(iter(hook._poisson(DataLoader(Said([3, 5]))).batch_sampler))  # type: ignore[call-overload]
+    with pytest.raises(PrivacyError, match="the same speakers in the same order"):
+        hook._poisson(DataLoader(Said([[3, 5], [5, 3]][rank])))
     found["once"] = place.once(lambda: torch.rand(3))
 
     def fails() -> None:
@@ -266,6 +288,7 @@ def test_what_two_processes_add_is_everybodys(ranks: list[dict[str, Any]]) -> No
     assert torch.equal(ranks[0]["both"], ranks[1]["both"])
     assert torch.equal(ranks[0]["both"], 2 * one.steps())
     assert torch.equal(ranks[0]["once"], ranks[1]["once"])
+    assert [each["drawn"] for each in ranks] == [[0], [1]]
     assert [each["same"].tolist() for each in ranks] == [[0.0, 0.0]] * 2
     assert ranks[1]["rows"].tolist() == [[0, 0], [1, 1], [1, 1]]
 

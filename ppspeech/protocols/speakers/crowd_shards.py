@@ -156,9 +156,9 @@ class OwnShards:
 
 @numba.njit(nogil=True, cache=True)
 def _times(weights: Weights, vector: Short, filled: Bits, start: int, end: int, result: Short) -> None:
+    """Empty slots are multiplied like others: while a client waits, time would tell how many there are."""
     for slot in range(start, end):
         total = np.uint32(0)
-        if filled[slot]:
-            for feature in range(len(vector)):
-                total += np.uint32(np.int32(weights[slot, feature])) * vector[feature]
-        result[slot] = total
+        for feature in range(len(vector)):
+            total += np.uint32(np.int32(weights[slot, feature])) * vector[feature]
+        result[slot] = total * np.uint32(filled[slot])

@@ -31,11 +31,10 @@ from ppspeech.protocols.words.keyword_stream import (
     streams_a_key,
 )
 from ppspeech.protocols.words.recursion import FAR, looks_ahead, usual_ahead
-from ppspeech.protocols.words.watch import MOST_STEPS, Questions, Told, Watch, attend
+from ppspeech.protocols.words.watch import Questions, Told, Watch, attend, most_steps
 
 __all__ = [
     "FAR",
-    "MOST_STEPS",
     "Hearing",
     "KeywordJob",
     "Questions",
@@ -54,6 +53,7 @@ __all__ = [
     "garbled_cost",
     "looks_ahead",
     "model_bytes",
+    "most_steps",
     "name_best",
     "prepare_naming",
     "prepare_texts",

@@ -9,7 +9,9 @@
 
 A device that listens asks about every window it hears, whatever is said: the server sees a question each time. Who is
 told is agreed on beforehand. Where it is the server, all that the client sends and that depends on its voice is
-`answer_bits` bits a question (Theorem 2.32 in docs/theory/asking.md); the client learns nothing.
+`answer_bits` bits a question (Theorem 2.32 in docs/theory/asking.md); the client learns nothing. What these bits are of
+is what the client has decrypted: a server that sends something else than scores reads the client's key, bit by bit, and
+with it all that was asked. So a key is for as many questions as it can lose bits (`questions_a_key`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ppspeech.arrays import Reals, Residues
-from ppspeech.crypto.lattice import EncodedWeights, MatrixPlan
+from ppspeech.crypto.lattice import EncodedWeights, LatticeParameters, MatrixPlan
 from ppspeech.crypto.shares import Cost, Shared, ShareEngine, argmax, blank, open_bits_to, record
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import BadTypeError, PpspeechError, RangeError
@@ -41,7 +43,7 @@ Told = Literal["client", "server"]
 """Who learns the word."""
 
 MOST_STEPS = 256
-"""Questions that are prepared at once."""
+"""Questions that are prepared at once, where the client is told."""
 END, ANOTHER = b"\0", b"\1"
 
 SIZES = "sizes alone: dimensions, words, how many questions are prepared; to the server when each is asked"
@@ -64,18 +66,31 @@ keyword_outcome = register_protocol(
 )
 
 
+def questions_a_key(shape: WordShape) -> int:
+    """Questions of which a server is told the words under one key of the client's: no more than it can lose bits."""
+    return LatticeParameters().leakable_bits // shape.answer_bits
+
+
+def most_steps(shape: WordShape, told: Told) -> int:
+    """Questions that are prepared at once."""
+    return MOST_STEPS if told == "client" else min(MOST_STEPS, questions_a_key(shape))
+
+
 @dataclass(frozen=True)
 class Questions:
-    """Questions about vectors of one shape, of one frame each, prepared together. Raises RangeError for others."""
+    """Questions about vectors of one shape, of one frame each, prepared together, and under one key of the client's.
+    Raises RangeError for others.
+    """
 
     shape: WordShape
     told: Told = "client"
     steps: int = 1
 
     def __post_init__(self) -> None:
-        if self.shape.frames != 1 or self.told not in ("client", "server") or not 1 <= self.steps <= MOST_STEPS:
+        most = most_steps(self.shape, self.told)
+        if self.shape.frames != 1 or self.told not in ("client", "server") or not 1 <= self.steps <= most:
             raise RangeError(
-                f"1 to {MOST_STEPS} questions about vectors are prepared at once, told to client or server, got "
+                f"1 to {most} questions about vectors are prepared at once, told to client or server, got "
                 f"{self.steps} of {self.shape.frames} frames, told to {self.told!r:.40}"
             )
 

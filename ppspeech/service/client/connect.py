@@ -414,12 +414,22 @@ class Client:
         """Of this client's budget, as the server said last; None where it does not count."""
         return self.offer.queries_left if self._session is None else self._session.queries_left
 
-    def session(self, meet: Callable[[Channel], Any], pings: int = PINGS) -> ClientSession:
-        """The session with the server, met as its task says; a new one where the last has ended."""
+    def session(self, meet: Callable[[Channel], Any], pings: int = PINGS, told: int = 0) -> ClientSession:
+        """The session with the server, met as its task says; a new one where the last has ended.
+
+        `told`: bits that the server will be told of what we decrypt, which may be bits of our key. One that cannot lose
+        so many more is left with its session.
+        """
+        if told and self._session is not None:
+            from ppspeech.crypto.lattice import LatticeParameters
+
+            if self._session.told + told > LatticeParameters().leakable_bits:
+                self.close()
         if self._session is None or not self._session.is_alive:
             self._session = ClientSession(
                 self._door.open(self.offer.name, self.offer.agreement), meet, pings, self._keep
             )
+        self._session.told += told
         return self._session
 
     def close(self) -> None:

@@ -121,14 +121,14 @@ class AskHeads:
         return ("frames", "garbled") if self._terms.garbles else ("frames",)
 
     def _recognize(self, vectors: list[Reals], order: Way | None = None) -> list[Word]:
-        session, job = self._client.session(meet_as_client), planned_job(self._terms.shape, len(vectors))
         if self._terms.outcome == "server":
             return [self._tell_server(each) for each in vectors]
+        session, job = self._client.session(meet_as_client), planned_job(self._terms.shape, len(vectors))
         chosen = order or choose_order(job, self._orders, session.round_trip, MOST_BYTES)
         return named_words(session, job, vectors, chosen)
 
     def _tell_server(self, vector: Reals) -> Word:
-        session = self._client.session(meet_as_client)
+        session = self._client.session(meet_as_client, told=self._terms.shape.answer_bits)
         with session.asking(Request(Ask.WATCH)) as record:
             met = replace(session.met, channel=record)
             with met.session():
@@ -189,7 +189,8 @@ class Watching:
         if time.monotonic() - self._since > LONGEST_SESSION_S:
             self._client.close()
             self._since = time.monotonic()
-        session = self._client.session(meet_as_client)
+        bits = self._terms.ahead * self._terms.shape.answer_bits if self._terms.outcome == "server" else 0
+        session = self._client.session(meet_as_client, told=bits)
         self.record = self._batch.enter_context(session.asking(Request(Ask.WATCH, utterances=self._terms.ahead)))
         met = replace(session.met, channel=self.record)
         self._batch.enter_context(met.session())

@@ -76,7 +76,8 @@ class Clock:
 class ClientSession:
     """One connection over which client and server have met, as `meet` does it.
 
-    `round_trip` is the shortest of a few pings, in seconds; `queries_left` what the server said last, if it counts.
+    `round_trip` is the shortest of a few pings, in seconds; `queries_left` what the server said last, if it counts;
+    `told` the bits that the server has been told, under the key of this session (`Client.session`).
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class ClientSession:
         self._channel = channel
         self._keep = keep_payloads
         self._ended = False
+        self.told = 0
         self.queries_left: int | None = None
         try:
             self.met = meet(channel)

@@ -58,7 +58,8 @@ class AskSpeakers:
     def verify(self, claimed: int, sounds: Sequence[Sound], rate: int | None = None) -> Answer[bool | None]:
         """Is this the speaker of a place?"""
         check_index(claimed, self._terms.places)
-        voice, clock, session = self._voice(sounds, rate), Clock(), self._client.session(meet_as_client)
+        told = int(self._terms.decision == "server")
+        voice, clock, session = self._voice(sounds, rate), Clock(), self._client.session(meet_as_client, told=told)
         with session.asking(Request(Ask.VERIFY)) as record:
             accepted: bool | None = None  # where it is hardened the server alone learns it
             if self._terms.scoring == "hardened":
@@ -77,7 +78,9 @@ class AskSpeakers:
             raise ModelError(f"{self._name} verifies claims only: hardened and normed mixtures give no names")
         if name_bytes(self._terms) > MOST_BYTES:
             raise WrongSessionError(f"{self._name} would exchange {name_bytes(self._terms):,} bytes for a name")
-        voice, clock, session = self._voice(sounds, rate), Clock(), self._client.session(meet_as_client)
+        is_told = self._terms.names == "server" and self._terms.scoring == "crowd"
+        told = self._terms.places.bit_length() if is_told else 0
+        voice, clock, session = self._voice(sounds, rate), Clock(), self._client.session(meet_as_client, told=told)
         with session.asking(Request(Ask.IDENTIFY)) as record:
             met = replace(session.met, channel=record)
             if self._terms.scoring == "crowd":

@@ -1,11 +1,15 @@
-"""Who may log in: sealed templates by name, and how often each has failed. The server can open none of them."""
+"""Who may log in: sealed templates by name, and how often each has failed. The server can open none of them.
+
+A database that servers share has them under the key of the store too, bound to the name: what opens them is each
+person's own key, so that whoever writes the database could else put a template under a key of its own in their place.
+"""
 
 import math
 import time
 from collections.abc import Callable
 
 from ppspeech.errors import PpspeechError
-from ppspeech.service.store import Place, table_at, tagged
+from ppspeech.service.store import Place, opened, sealed, table_at, tagged
 from ppspeech.service.tasks.speakers import check_speaker
 from ppspeech.storage import Ask
 
@@ -43,28 +47,29 @@ class Accounts:
         self._place = place
         self._space, self._tries, self._seconds, self._clock = space, tries, locked_seconds, clock
 
-    def enroll(self, name: str, sealed: bytes) -> bool:
+    def enroll(self, name: str, template: bytes) -> bool:
         """Keep a sealed template; False where the name is taken, or there is no room: which is not said.
 
         Raises RangeError for a name that cannot be.
         """
         check_speaker(name)
         kept = self._tag(name)
+        row = sealed(self._place, template, self._about(name))
 
         def work(ask: Ask) -> bool:
             ((held, taken),) = ask(_TAKEN, kept, self._space)
             if held >= MOST_ACCOUNTS or taken:
                 return False
-            ask("INSERT INTO accounts VALUES (?, ?, ?, 0, 0)", self._space, kept, sealed)
+            ask("INSERT INTO accounts VALUES (?, ?, ?, 0, 0)", self._space, kept, row)
             return True
 
         return self._table.alone(work, self._space)
 
     def sealed(self, name: str) -> bytes | None:
-        """What is kept for a name."""
+        """What is kept for a name. Raises PpspeechError where a database gives something else."""
         query = "SELECT sealed FROM accounts WHERE space = ? AND name = ?"
         found = self._table.rows(query, self._space, self._tag(name))
-        return found[0][0] if found else None
+        return opened(self._place, found[0][0], self._about(name)) if found else None
 
     def begin(self, name: str) -> int:
         """Count an attempt of whoever has the key: 0 where it may go on, or else for how many seconds it may not. Of
@@ -94,6 +99,9 @@ class Accounts:
 
     def _tag(self, name: str) -> str:
         return tagged(self._place, name, "accounts", self._space)
+
+    def _about(self, name: str) -> str:
+        return f"accounts {self._space} {name}"
 
 
 _TAKEN = "SELECT COUNT(*), COUNT(*) FILTER (WHERE name = ?) FROM accounts WHERE space = ?"

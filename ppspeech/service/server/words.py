@@ -26,6 +26,7 @@ from ppspeech.protocols.words import (
     follow,
     garbled_cost,
     looks_ahead,
+    most_steps,
     recognize,
     recognize_garbled,
     why_not_garbled,
@@ -165,7 +166,7 @@ class ServedHead:
             HeadScale(tuple(head.mean.tolist()), tuple(head.std.tolist()), tuple(projection)),
             deployment.outcome,
             BATCHES if deployment.outcome == "client" else (1,),
-            AHEAD if embedding.pooling.over == "window" else 0,
+            min(AHEAD, most_steps(models.shape, deployment.outcome)) if embedding.pooling.over == "window" else 0,
         )
         task = bundle.config.task
         if terms.outcome == "server":

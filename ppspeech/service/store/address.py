@@ -37,7 +37,8 @@ class StoreAddress:
         tls: `disable`; `require` encrypts to whoever answers; `verify-ca` asks for a certificate of an authority;
             `verify-full` asks that it is for this host, and is the default but on this machine. There is nothing in
             between that falls back to none.
-        authorities: PEM of those who are trusted; the system's where there is none.
+        authorities: PEM of those who are trusted; the system's where there is none, and then the host is checked too:
+            they give anybody a certificate, of a name of their own.
         certificate, key: of this client, where the database asks for one.
     """
 
@@ -108,12 +109,19 @@ def _parsed(text: str) -> StoreAddress:
     for what in (host, user, database):
         if not NAME.fullmatch(what) and not (what is host and len(what) <= 255 and what.isprintable()):
             raise PpspeechError(f"host, user and database of a store are names of up to 63 characters: {USUAL}")
-    tls = options.get("sslmode") or ("disable" if _is_here(host) else "verify-full")
+    files = {name: Path(options[name]) for name in ("sslrootcert", "sslcert", "sslkey") if options.get(name)}
+    tls = options.get("sslmode") or ("disable" if _is_here(host) and not files else "verify-full")
     if tls not in get_args(Tls):
         raise PpspeechError(
             f"sslmode is one of {', '.join(get_args(Tls))}, got {tls!r:.40}: what falls back to no TLS is not taken"
         )
-    files = {name: Path(options[name]) for name in ("sslrootcert", "sslcert", "sslkey") if options.get(name)}
+    if ("sslrootcert" in files) != (tls == "verify-ca") and tls != "verify-full":
+        raise PpspeechError(
+            f"sslmode={tls} looks at no certificate, and does not go with sslrootcert: say verify-full"
+            if "sslrootcert" in files
+            else "sslmode=verify-ca trusts whoever has a certificate of an authority, and the system's give one to "
+            "anybody: say whose with sslrootcert=FILE, or verify-full"
+        )
     password = None if parts.password is None else unquote(parts.password)
     if password is None:
         password = _password(host, port, database, user, options.get("passfile"))

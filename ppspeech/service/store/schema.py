@@ -1,7 +1,7 @@
 """The tables of a store in PostgreSQL, by numbered steps: each is applied once, in order, and never changed again.
 
 Where a column is called `client`, `owner` or `name` it holds a tag, and where it is `bytea` what is sealed
-(`ppspeech.service.store.seal`); `accounts.sealed` is sealed under the person's own key.
+(`ppspeech.service.store.seal`); in `accounts.sealed` is what is sealed under the person's own key before.
 """
 
 from collections.abc import Callable

@@ -8,7 +8,7 @@ from ppspeech.audio.embeddings import EmbeddingConfig
 from ppspeech.errors import BundleError
 from ppspeech.network.channel import canonical
 from ppspeech.protocols.scores import WordShape
-from ppspeech.protocols.words import MOST_STEPS, Told, why_not_garbled
+from ppspeech.protocols.words import Told, most_steps, why_not_garbled
 from ppspeech.service.offer import TASKS
 from ppspeech.service.tasks.words import LARGEST_BATCH, MOST_BATCHES
 
@@ -81,8 +81,9 @@ class Heads:
             raise BundleError(f"batches are ascending and begin with 1, got {self.batches}")
         if self.batches[-1] > LARGEST_BATCH or len(self.batches) > MOST_BATCHES:
             raise BundleError(f"there are at most {MOST_BATCHES} batches of up to {LARGEST_BATCH} utterances")
-        if not (1 if self.listens else 0) <= self.ahead <= (MOST_STEPS if self.listens else 0):
-            raise BundleError(f"up to {MOST_STEPS} windows are prepared at once, got {self.ahead}")
+        most = most_steps(self.shape, self.outcome)
+        if not (1 if self.listens else 0) <= self.ahead <= (most if self.listens else 0):
+            raise BundleError(f"up to {most} windows are prepared at once, got {self.ahead}")
 
     @property
     def front_end(self) -> EmbeddingConfig:

@@ -4,6 +4,7 @@ The plan (who joins, clipping, noise, event) is `ppspeech.privacy.gradients.Grad
 `ppspeech.training.private.per_sample`'s.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -134,6 +135,11 @@ class GradientPrivacy:
                 )
             units = torch.as_tensor(getattr(dataset, f"{unit}s"))
             check_single_rows(unit, len(dataset), units)
+        if len(set(self._place.gathered([hashlib.sha256(units.cpu().numpy().tobytes()).digest()]))) > 1:
+            raise PrivacyError(
+                f"cannot train privately: the processes do not have the same {unit}s in the same order, so that one "
+                "may join a step on several of them: give all of them one data set"
+            )
         samples = self.plan.batches(units, self._place)
         assert loader.collate_fn is not None
         collate = CollateWithEmpty(dataset, loader.collate_fn)
