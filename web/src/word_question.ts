@@ -5,8 +5,7 @@ import { ProtocolError } from "./errors.ts";
 import { encodeRequest, WORDS } from "./requests.ts";
 import type { Question } from "./session.ts";
 import { columnsOf, cutOf, paddedMonomials, type Shape, shortest } from "./shape.ts";
-import { framesAStep } from "./trellis.ts";
-import { costOf, type Job, jobOf, nameWords, readLabel } from "./words.ts";
+import { costOf, framesAStep, type Job, jobOf, nameWords, readLabel } from "./words.ts";
 
 const MOST_STEPS = 4e6; // scores of a question above which it is not even counted
 
