@@ -67,7 +67,7 @@ def test_it_says_who_it_is_before_the_first_word_and_then_hears_one(opened: Any)
         assert "(0.5616, 1e-05)-DP for one speaker" in page.inner_text("#privacy")
         assert "animals: Says which of 3 words" in page.inner_text("#model")
         assert page.inner_text("#left") == "1,000"
-        page.evaluate("document.addEventListener('word', ({detail}) => (window.heard = detail))")
+        page.evaluate("document.addEventListener('answer', ({detail}) => (window.heard = detail))")
         page.focus("#record")
         page.keyboard.press("Enter")
         page.wait_for_selector("#answer:visible")
