@@ -1,4 +1,4 @@
-"""Two parties' engines whose correlations are written down, and a program that both run: what the client sends and gets."""
+"""Two engines whose correlations are written down, and a program that both run: what the client sends and gets."""
 
 from collections.abc import Callable
 from typing import Any, cast

@@ -19,8 +19,8 @@ from tests.vectors.dealt import HOW, transcript
 from tests.vectors.drawn import drawn
 
 ARCS = (
-    (1, 1, 0, -1), (2, 2, 0, -1), (3, 3, 0, -1), (4, 4, 0, -1), (0, 1, 1, 0), (1, 2, 0, -1), (2, 0, 0, -1), (2, 5, 0, -1),
-    (0, 3, 1, -1), (3, 0, 0, 1), (3, 5, 0, 1), (0, 4, 1, 2), (4, 5, 0, -1), (5, 1, 1, 0),
+    (1, 1, 0, -1), (2, 2, 0, -1), (3, 3, 0, -1), (4, 4, 0, -1), (0, 1, 1, 0), (1, 2, 0, -1), (2, 0, 0, -1),
+    (2, 5, 0, -1), (0, 3, 1, -1), (3, 0, 0, 1), (3, 5, 0, 1), (0, 4, 1, 2), (4, 5, 0, -1), (5, 1, 1, 0),
 )  # fmt: skip
 """A loop of two words, one of which is known where it ends, and silence before the end."""
 

@@ -123,6 +123,20 @@ def test_it_complains_in_words(opened: Any) -> None:
             page.close()
 
 
+@pytest.mark.parametrize(("name", "stays"), [("AudioError", 1), ("ProtocolError", 0)])
+def test_a_connection_stays_where_something_was_wrong_with_the_sound(name: str, stays: int, opened: Any) -> None:
+    """Its end would tell the server what was heard; one whose server does not keep to the protocol is left."""
+    wrong = f'throw Object.assign(new Error("It is wrong."), {{ name: "{name}" }});'.encode()
+    with page_server(STUB.replace(b'return { value: "bumblebee"', wrong + b'return { value: ""')) as address:
+        page = new_page(opened)
+        page.goto(address)
+        page.click("#record:enabled")
+        page.wait_for_selector("#error:visible")
+        assert page.inner_text("#error") == "It is wrong."
+        assert len(page.workers) == stays
+        page.close()
+
+
 def test_a_page_of_another_host_is_not_let_in(opened: Any) -> None:
     with page_server() as address, page_server() as other:
         page = new_page(opened)
