@@ -14,12 +14,15 @@ import torch
 from ppspeech import connect, serve
 from ppspeech.audio import MfccConfig
 from ppspeech.bundle import Bundle, Spoken
-from ppspeech.service import SentenceDeployment, Serving
+from ppspeech.service import Deployment, SentenceDeployment, Serving
+from ppspeech.service.server import Choices
 from tests.service.conftest import QUICK
+from tests.service.test_network_sentences import STATES
 from tests.service.voices import RATE, SENTENCES, below_best, released, sure, voice
 from tests.web.browser import ASK, browser, needs_browser, new_page, write_wave
 from tests.web.relay import relayed
 from tests.web.test_client import asked
+from tests.web.test_other_questions import serving
 from tests.web.test_words import MEETING
 
 MFCC = MfccConfig(cepstra=4, deltas=0, hop_s=0.02)
@@ -92,6 +95,23 @@ def test_a_server_that_cheats_is_refused(node: str, port: int, clips: list[Any])
         assert why in answer.get("error", "no error")
     assert "error" not in last
     assert {up.frames[-1] for up, _ in relay.connections[1 : len(cheats) + 1]} == {(255, 1)}, "one constant ABORT"
+
+
+def test_a_network_is_refused_in_words_and_others_beside_it_are_asked(
+    node: str, bundle: Bundle, clips: list[Any], tmp_path: Path
+) -> None:
+    every = {
+        "any": bundle,
+        "hybrid": released(tmp_path / "hybrid", STATES, MFCC),
+        "words": released(tmp_path / "words"),
+    }
+    with serving(tmp_path, every, Choices(Deployment(frames=40), sentences=SHORT)) as port:
+        refused, *_ = asked(node, port, clips[:1], RATE, model="hybrid")
+        (found,) = asked(node, port, clips[:1], RATE, model="any")
+        unchosen, *_ = asked(node, port, clips[:1], RATE)
+    assert "hybrid scores frames by a network" in refused["error"]
+    assert [each["word"] for each in found["value"]] == [each.value for each in bundle.transcribe(clips[0], RATE)]
+    assert "choose one of words, any, hybrid" in unchosen["error"]
 
 
 @needs_browser
