@@ -142,8 +142,8 @@ def serve(
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Let browsers in here too: a page that recognizes words, and WebSockets, under the same certificate "
-            "and limits.",
+            help="Let browsers in here too: a page that recognizes words and sentences, and WebSockets, under the same "
+            "certificate and limits.",
         ),
     ] = None,
     web_origin: Annotated[

@@ -6,7 +6,7 @@ from typing import Any
 
 from ppspeech.errors import PpspeechError
 
-SPEAKABLE = {"keyword_hmm", "large_margin_keyword", "large_margin_classifier"}
+SPEAKABLE = {"keyword_hmm", "large_margin_keyword", "large_margin_classifier", "sentence_hmm"}
 """Models that the client of the page can ask."""
 
 

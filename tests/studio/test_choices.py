@@ -46,7 +46,7 @@ TOGETHER = {"protocol": "train_average", "table": "breast_cancer", "parties": 3,
         ("export", {"run": "none", "state": "no"}, {}, "there is no run 'none'"),
         ("export", {"run": "../train/x", "state": "no"}, {}, "there is no run"),
         ("export", {"run": 7, "state": "no"}, {}, "there is no run ''"),
-        ("speak", {"bundle": "../../etc"}, {}, "bundle must be one of animals, broken, margins"),
+        ("speak", {"bundle": "../../etc"}, {}, "bundle must be one of animals, broken, margins, sentences"),
     ],
     ids=str,
 )
@@ -90,7 +90,7 @@ def test_bundles_and_corpora_have_names_and_pages_never_say_a_path(bundles: Path
         (again / "animals" / file.name).write_bytes(file.read_bytes())
     (tmp_path / "mine").mkdir()
     places = Places(tmp_path / "work", (bundles, again, bundles / "margins"), (tmp_path / "mine",))
-    assert list(places.bundles()) == ["animals", "broken", "margins", "animals (2)", "margins (2)"]
+    assert list(places.bundles()) == ["animals", "broken", "margins", "sentences", "animals (2)", "margins (2)"]
     assert places.recordings()["mine"] == str(tmp_path / "mine")
     assert "folder" not in places.recordings()
 

@@ -31,7 +31,7 @@ def without(headers: dict[str, str], name: str) -> dict[str, str]:
 
 def test_its_own_page_is_let_in(studio: Studio) -> None:
     assert ask(studio, "/speak").status == 200
-    assert {each["name"] for each in ask(studio, "/api/models").plain} == {"animals", "broken", "margins"}
+    assert {each["name"] for each in ask(studio, "/api/models").plain} == {"animals", "broken", "margins", "sentences"}
     said = ask(studio, "/api/start/together", ASKED)
     assert (said.status, said.plain["error"]) == (400, "parties must be between 2 and 12, got 1")
     by_name = own(studio) | {

@@ -65,6 +65,7 @@ def test_two_bundles_and_one_that_is_refused_stand_side_by_side(places: Places, 
         assert told["animals"]["labels"] == ["aardvark", "bumblebee", "caterpillar"]
         assert told["animals"]["fingerprint"] != told["margins"]["fingerprint"]
         assert told["animals"]["speakable"]
+        assert told["sentences"]["speakable"]
         assert told["animals"]["private"]
         assert {"covers", "caveats", "touches", "assumes", "events", "metrics", "words"} <= set(told["animals"])
         assert "refused" in told["broken"]

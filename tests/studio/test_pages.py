@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from ppspeech.bundle import load_bundle
+from ppspeech.bundle import Spoken, load_bundle
 from ppspeech.studio import Places, Studio
-from tests.service.voices import RATE, voice
+from tests.service.voices import RATE, below_best, voice
 from tests.studio.running import running
 from tests.web.browser import ASK, browser, needs_browser, new_page, write_wave
 from tests.web.test_page import watch
@@ -190,6 +191,21 @@ def test_a_word_is_said_and_the_studio_learns_nothing_of_it(
     assert "bits of surprise a byte" in page.inner_text("#surprise")
     assert not complaints
     assert page.evaluate(SOCKET, "ws://127.0.0.1:9/ws") == "refused"
+
+
+def test_a_sentence_is_said(page: Any, studio: Studio, bundles: Path, microphone: Path) -> None:
+    at(page, studio, "speak")
+    page.select_option("#bundle", "sentences")
+    page.click("#serve:enabled")
+    page.wait_for_selector("#record:enabled:has-text('Record a sentence')")
+    assert page.inner_text("#title").startswith("Say a sentence.")
+    write_wave(microphone, voice(3, 1.5), RATE)
+    said = page.evaluate(ASK)
+    assert "error" not in said, said
+    heard = [Spoken(each["word"], each["start"], each["end"]) for each in said["value"]]
+    samples = torch.tensor(said["samples"])
+    assert below_best(load_bundle(bundles / "sentences"), samples, heard) < 1.0
+    assert [line.split()[0] for line in page.locator("#word span").all_inner_texts()] == [each.value for each in heard]
 
 
 def test_parties_are_watched(page: Any, studio: Studio) -> None:

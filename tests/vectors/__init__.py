@@ -51,17 +51,14 @@ from ppspeech.protocols.words import KeywordJob
 from ppspeech.protocols.words.recursion import word_trellis
 from ppspeech.service.requests import Ask, Request, send_ready
 from ppspeech.service.tasks.words import Words
+from tests.vectors.drawn import drawn
+from tests.vectors.sentences import sentences
 
 FOLDER = Path(__file__).parent
 Plain = dict[str, Any]
 
 SHAPE = WordShape(frames=12, dimensions=3, terms="full", words=3, states=3, ends=(2,))
 """The model that examples are of: three words of three states each."""
-
-
-def drawn(label: str, count: int) -> bytes:
-    """Bytes that everyone can make again: SHAKE-128 of a label."""
-    return hashlib.shake_128(label.encode()).digest(count)
 
 
 class Script:
@@ -522,6 +519,7 @@ ALL: dict[str, Callable[[], Plain]] = {
     "shares": shares,
     "lattice": lattice,
     "front_end": front_end,
+    "sentences": sentences,
 }
 
 

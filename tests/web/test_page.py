@@ -67,7 +67,7 @@ def test_it_says_who_it_is_before_the_first_word_and_then_hears_one(opened: Any)
         assert "(0.5616, 1e-05)-DP for one speaker" in page.inner_text("#privacy")
         assert "animals: Says which of 3 words" in page.inner_text("#model")
         assert page.inner_text("#left") == "1,000"
-        page.evaluate("document.addEventListener('word', ({detail}) => (window.heard = detail))")
+        page.evaluate("document.addEventListener('answer', ({detail}) => (window.heard = detail))")
         page.focus("#record")
         page.keyboard.press("Enter")
         page.wait_for_selector("#answer:visible")
@@ -121,6 +121,20 @@ def test_it_complains_in_words(opened: Any) -> None:
             assert page.is_disabled("#record")
             assert not page.workers, "no secrets are kept where nothing can be asked"
             page.close()
+
+
+@pytest.mark.parametrize(("name", "stays"), [("AudioError", 1), ("ProtocolError", 0)])
+def test_a_connection_stays_where_something_was_wrong_with_the_sound(name: str, stays: int, opened: Any) -> None:
+    """Its end would tell the server what was heard; one whose server does not keep to the protocol is left."""
+    wrong = f'throw Object.assign(new Error("It is wrong."), {{ name: "{name}" }});'.encode()
+    with page_server(STUB.replace(b'return { value: "bumblebee"', wrong + b'return { value: ""')) as address:
+        page = new_page(opened)
+        page.goto(address)
+        page.click("#record:enabled")
+        page.wait_for_selector("#error:visible")
+        assert page.inner_text("#error") == "It is wrong."
+        assert len(page.workers) == stays
+        page.close()
 
 
 def test_a_page_of_another_host_is_not_let_in(opened: Any) -> None:

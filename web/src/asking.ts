@@ -19,8 +19,8 @@ export type Spent = {
   rounds: number;
 };
 
-/** What is asked about: our factor of the product, and the program on its shares. */
-export type Asked<T> = { rows: Float64Array; program: Program<T> };
+/** What is asked: the question, our factor of its product, and the program on its shares. */
+export type Asked<T> = { question: Question; rows: Float64Array; program: Program<T> };
 
 export class Asking {
   private session: Session | null = null;
@@ -28,31 +28,36 @@ export class Asking {
   private busy: Promise<unknown> = Promise.resolve();
   private isClosed = false;
 
-  constructor(private readonly door: Door, private readonly agreed: Agreed, private readonly question: Question) {
-    if (bytesOf(question) > MOST_BYTES) throw tooLarge(agreed.name);
-  }
+  constructor(private readonly door: Door, private readonly agreed: Agreed) {}
 
   /** Queries that the server has left for this client, as it said last; null where it has not, or they are not counted. */
   get queriesLeft(): number | null {
     return this.session?.queriesLeft ?? null;
   }
 
-  /** Meet the server, and do what needs no voice, for the next question. Takes a query. */
-  prepare(): Promise<void> {
+  /** Meet the server, where we have not. */
+  meet(): Promise<void> {
     return this.alone(async () => {
-      await this.ready();
+      await this.met();
+    });
+  }
+
+  /** Meet the server, and do what needs no voice, for the next question. Takes a query. */
+  prepare(question: Question): Promise<void> {
+    return this.alone(async () => {
+      await this.ready(question);
     });
   }
 
   /** An answer; `hear` refuses what cannot be asked before anything is sent. */
-  ask<T>(hear: () => Asked<T>): Promise<{ value: T; spent: Spent }> {
+  ask<T>(hear: () => Asked<T> | Promise<Asked<T>>): Promise<{ value: T; spent: Spent }> {
     return this.alone(async () => {
       const began = performance.now();
-      const { rows, program } = hear();
+      const { question, rows, program } = await hear();
       const heard = performance.now() - began;
-      const session = await this.ready();
+      const session = await this.ready(question);
       const [before, offline] = [session.meter, this.offline];
-      const value = await session.finish(this.question, rows, program);
+      const value = await session.finish(question, rows, program);
       const online = since(session.meter, before);
       const workMs = heard + offline.ms - offline.waited + online.ms - online.waited;
       const spent = {
@@ -70,15 +75,21 @@ export class Asking {
     this.session = null;
   }
 
-  /** A session with a prepared question; a new one where the last is gone, of which no voice has been told. */
-  private async ready(): Promise<Session> {
+  /** A session; a new one where the last is gone, of which no voice has been told. */
+  private async met(): Promise<Session> {
     if (this.session?.isOver) this.session = null;
     this.session ??= await Session.meet(await this.door.open(), this.agreed, this.door.random);
-    if (this.session.isPrepared) return this.session;
-    const before = this.session.meter;
-    await this.session.prepare(this.question);
-    this.offline = since(this.session.meter, before);
     return this.session;
+  }
+
+  /** A session with a prepared question. */
+  private async ready(question: Question): Promise<Session> {
+    const session = await this.met();
+    if (session.isPrepared) return session;
+    const before = session.meter;
+    await session.prepare(question);
+    this.offline = since(session.meter, before);
+    return session;
   }
 
   /** One thing after the other: a session answers one question at a time. */
@@ -100,16 +111,17 @@ function since(after: Meter, before: Meter): Meter {
 }
 
 /** Payload of a question, offline and online, both ways; transfers by their columns. */
-function bytesOf({ cost, cut }: Question): number {
+export function bytesOf({ cost, cut }: Question): number {
   const tables = [...cost.tables.values()].reduce((sum, count) => sum + count, 0);
   return cut.queryBytes + cut.replyBytes + cost.bytesUp + cost.bytesDown + 32 * tables + 32 * cost.products;
 }
 
-/** Whether a product alone is more than a question may take. */
+/** Refuse a product that alone is more than a question may take. */
 export function checkProduct(name: string, { queryBytes, replyBytes }: Question["cut"]): void {
-  if (queryBytes + replyBytes > MOST_BYTES) throw tooLarge(name);
+  checkBytes(name, queryBytes + replyBytes);
 }
 
-export function tooLarge(name: string): ProtocolError {
-  return new ProtocolError(`${name} would exchange more than ${MOST_BYTES / 2 ** 20} MiB for a question`);
+/** Refuse a question that would exchange more than a client is ready for. */
+export function checkBytes(name: string, bytes: number): void {
+  if (bytes > MOST_BYTES) throw new ProtocolError(`${name} would exchange more than ${MOST_BYTES / 2 ** 20} MiB for a question`);
 }

@@ -2,6 +2,7 @@
 
 import type { Engine } from "./engine.ts";
 import { mask } from "./packing.ts";
+import type { Tokens } from "./recursion.ts";
 
 /** Shares of the carry out of the lowest `width` bits of both parties' values. */
 export async function carry(engine: Engine, values: Uint32Array, width: number): Promise<Uint32Array> {
@@ -56,8 +57,17 @@ export async function isNegative(engine: Engine, values: Uint32Array, k: number,
 
 /** right + [left >= right] (left - right); the server alone turns bits round. */
 export async function maximum(engine: Engine, left: Uint32Array, right: Uint32Array, k: number): Promise<Uint32Array> {
+  const none = new Uint32Array(left.length);
+  return (await best(engine, { scores: left, fields: none }, { scores: right, fields: none }, k, 0)).scores;
+}
+
+/** The same of tokens: what the one with the higher score knows, `width` bits, comes along. */
+export async function best(engine: Engine, left: Tokens, right: Tokens, k: number, width: number): Promise<Tokens> {
   const ring = mask(k);
-  const difference = left.map((one, i) => (one - right[i]!) & ring);
-  const gained = await engine.times(await isNegative(engine, difference, k), difference, k);
-  return right.map((one, i) => (one + gained[i]!) & ring);
+  const difference = left.scores.map((one, i) => (one - right.scores[i]!) & ring);
+  const loads = left.fields.map((one, i) => one ^ right.fields[i]!);
+  const gained = await engine.times(await isNegative(engine, difference, k), difference, k, loads, width);
+  return {
+    scores: right.scores.map((one, i) => (one + gained.residues[i]!) & ring), fields: right.fields.map((one, i) => one ^ gained.loads[i]!),
+  };
 }

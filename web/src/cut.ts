@@ -31,29 +31,45 @@ export function cutProduct(
 ): Cut {
   const numbers = new Set<number>();
   for (let size = 1; size <= Math.min(inner, N); size++) numbers.add(Math.ceil(inner / size));
-  let best: { bytes: number; products: number; block: [number, number, number]; counts: number[]; up: number; down: number } | null = null;
+  let best: { bytes: number; products: number; block: [number, number, number] } | null = null;
   for (const terms of [...numbers].sort((a, b) => a - b)) {
     const n = Math.ceil(inner / terms);
     for (const groups of [Math.ceil(rows / Math.min(rows, Math.floor(N / n))), rows]) {
       const m = Math.ceil(rows / groups);
       const fitting = Math.min(columns, Math.floor(N / (n * m)));
       const q = Math.ceil(columns / Math.ceil(columns / fitting));
-      const counts = [Math.ceil(rows / m), Math.ceil(inner / n), Math.ceil(columns / q)] as [number, number, number];
-      const up = HEADER + counts[0] * counts[1] * (SEED + 6 * N);
-      const down = HEADER + counts[0] * counts[2] * 4 * (m * q + N);
-      const [bytes, products] = [up + down, counts[0] * counts[1] * counts[2]];
+      const { groups: count, terms: parts, outputs, queryBytes, replyBytes } = sizesOf([m, n, q], rows, inner, columns);
+      const [bytes, products] = [queryBytes + replyBytes, count * parts * outputs];
       if (best === null || bytes < best.bytes || (bytes === best.bytes && products < best.products)) {
-        best = { bytes, products, block: [m, n, q], counts, up, down };
+        best = { bytes, products, block: [m, n, q] };
       }
     }
   }
-  const { block, counts, up, down } = best!;
-  const [groups, terms, outputs] = counts as [number, number, number];
+  return cutBy(best!.block, rows, inner, columns, limit, bits, fraction, weights);
+}
+
+/** A product of `rows` rows, by the blocks of one that has `part` of them. */
+export function cutInParts(
+  part: number, rows: number, inner: number, columns: number, limit: number, bits: number, fraction: number,
+): Cut {
+  const { block, weights } = cutProduct(part, inner, columns, limit, bits, fraction);
+  return cutBy(block, rows, inner, columns, limit, bits, fraction, weights);
+}
+
+function cutBy(
+  block: [number, number, number], rows: number, inner: number, columns: number, limit: number, bits: number, fraction: number,
+  weights: Scale,
+): Cut {
+  const { groups, terms, outputs, queryBytes, replyBytes } = sizesOf(block, rows, inner, columns);
   const spelled = jobOf(block, groups, terms, outputs, limit, bits, fraction, weights);
-  return {
-    rows, inner, columns, block, groups, terms, outputs, queryBytes: up, replyBytes: down, bits, fraction, weights, spelled,
-    identity: sha256(ascii(spelled)).slice(0, 8),
-  };
+  const identity = sha256(ascii(spelled)).slice(0, 8);
+  return { rows, inner, columns, block, groups, terms, outputs, queryBytes, replyBytes, bits, fraction, weights, spelled, identity };
+}
+
+/** How many blocks there are, and what travels. */
+function sizesOf([m, n, q]: [number, number, number], rows: number, inner: number, columns: number) {
+  const [groups, terms, outputs] = [Math.ceil(rows / m), Math.ceil(inner / n), Math.ceil(columns / q)];
+  return { groups, terms, outputs, queryBytes: HEADER + groups * terms * (SEED + 6 * N), replyBytes: HEADER + groups * outputs * 4 * (m * q + N) };
 }
 
 function jobOf(

@@ -20,11 +20,14 @@ export type Group = { bits: number; width: number; indices: ArrayLike<number> };
 /** What a program takes: tables by `bits,width`, products, and the bytes that travel meanwhile. */
 export type Cost = { tables: Map<string, number>; products: number; bytesUp: number; bytesDown: number };
 
+/** Residues, and what rides with them. */
+export type Loaded = { residues: Uint32Array; loads: Uint32Array };
+
 export interface Engine {
   /** The entries of tables that the server offers, one list a group, in one round. */
   ask(groups: Group[]): Promise<Numbers[]>;
-  /** Shares mod 2^k of bits times residues. */
-  times(bits: ArrayLike<number>, residues: Uint32Array, k: number): Promise<Uint32Array>;
+  /** Shares mod 2^k of bits times residues and, by exclusive or, of bits times loads of `width` bits; k + width < 64. */
+  times(bits: ArrayLike<number>, residues: Uint32Array, k: number, loads?: Uint32Array, width?: number): Promise<Loaded>;
   /** The server's shares, of `k` bits, of what is opened to us. */
   opened(count: number, k: number): Promise<Numbers>;
   /** Our shares, of `k` bits, of what is opened to the server. */
@@ -45,10 +48,10 @@ export class Recorder implements Engine {
     });
   }
 
-  async times(bits: ArrayLike<number>, _: Uint32Array, k: number): Promise<Uint32Array> {
-    this.cost.products += bits.length;
-    this.count(bits.length * productSize(k), bits.length * productSize(k));
-    return new Uint32Array(bits.length);
+  async times({ length }: ArrayLike<number>, _: Uint32Array, k: number, __?: Uint32Array, width = 0): Promise<Loaded> {
+    this.cost.products += length;
+    this.count(length * productSize(k + width), length * productSize(k + width));
+    return { residues: new Uint32Array(length), loads: new Uint32Array(length) };
   }
 
   async opened(count: number, k: number): Promise<Numbers> {
@@ -69,8 +72,8 @@ export class Recorder implements Engine {
 
 /** The client's halves of tables of one shape: random choices and the pads that they open. */
 export type Asked = { choices: Uint8Array; pads: Numbers; used: number };
-/** Of products: choices, the residues that they gave, those for choice 0 the other way, and the step to choice 1. */
-export type Products = { choices: Uint8Array; got: Uint32Array; zero: Uint32Array; step: Uint32Array; used: number };
+/** Of products: choices, the 64 bits that they gave, and those for choice 0 and 1 the other way. */
+export type Products = { choices: Uint8Array; got: Numbers; zero: Numbers; one: Numbers; used: number };
 
 export class ShareEngine implements Engine {
   constructor(private readonly channel: Channel, private readonly tables: Map<string, Asked>, private readonly products: Products) {}
@@ -91,30 +94,31 @@ export class ShareEngine implements Engine {
     });
   }
 
-  async times(bits: ArrayLike<number>, residues: Uint32Array, k: number): Promise<Uint32Array> {
-    const own = this.products;
-    const first = own.used;
-    if (first + bits.length > own.choices.length) throw new ProtocolError("more products are needed than were prepared");
-    own.used += bits.length;
-    const size = productSize(k);
+  async times(bits: ArrayLike<number>, residues: Uint32Array, k: number, loads = new Uint32Array(bits.length), width = 0): Promise<Loaded> {
+    const [{ choices, got, zero, one }, first] = [this.products, this.products.used];
+    if (first + bits.length > choices.length) throw new ProtocolError("more products are needed than were prepared");
+    this.products.used += bits.length;
+    const [size, ring, loaded] = [productSize(k + width), mask(k), mask(width)];
     const message = new Uint8Array(bits.length * size);
-    const ring = mask(k);
-    for (let n = 0, at = 0; n < bits.length; n++, at += size) {
-      const choice = own.choices[first + n]!;
-      const sent = ((residues[n]! ^ -choice) + choice - own.step[first + n]!) & ring; // -v where the choice is 1
-      for (let b = 0; b < Math.min(size, 4); b++) message[at + b] = sent >>> (8 * b);
-      message[at + (k >> 3)]! |= (bits[n]! ^ choice) << (k & 7);
+    for (let n = 0, i = first; n < bits.length; n++, i++) {
+      const choice = choices[i]!;
+      const turned = (residues[n]! ^ -choice) + choice; // -v where the choice is 1
+      const sent = (turned - one.low[i]! + zero.low[i]!) & ring;
+      write(message, n * size, size, sent, (loads[n]! ^ above(one, i, k) ^ above(zero, i, k)) & loaded, k);
+      message[n * size + ((k + width) >> 3)]! |= (bits[n]! ^ choice) << ((k + width) & 7);
     }
     const other = await this.channel.receive(PRODUCT, { exactly: message.length });
     this.channel.send(PRODUCT, message);
-    const found = new Uint32Array(bits.length);
-    for (let n = 0, at = 0; n < bits.length; n++, at += size) {
-      const choice = own.choices[first + n]!;
-      let theirs = 0;
-      for (let b = Math.min(size, 4) - 1; b >= 0; b--) theirs = (theirs << 8) | other[at + b]!;
-      const product = own.got[first + n]! - own.zero[first + n]! + (-choice & (residues[n]! + theirs));
-      const flipped = bits[n]! ^ choice ^ ((other[at + (k >> 3)]! >> (k & 7)) & 1);
-      found[n] = ((product ^ -flipped) + flipped + (-flipped & residues[n]!)) & ring; // v - p where it is flipped
+    const found = { residues: new Uint32Array(bits.length), loads: new Uint32Array(bits.length) };
+    const theirs = { low: new Uint32Array(1), high: new Uint32Array(1) };
+    for (let n = 0, i = first; n < bits.length; n++, i++) {
+      const choice = choices[i]!;
+      read(other, n * size, size, theirs);
+      const product = got.low[i]! - zero.low[i]! + (-choice & (residues[n]! + theirs.low[0]!));
+      const load = above(got, i, k) ^ above(zero, i, k) ^ (-choice & (loads[n]! ^ above(theirs, 0, k)));
+      const flipped = bits[n]! ^ choice ^ ((other[n * size + ((k + width) >> 3)]! >> ((k + width) & 7)) & 1);
+      found.residues[n] = ((product ^ -flipped) + flipped + (-flipped & residues[n]!)) & ring; // v - p where it is flipped
+      found.loads[n] = (load ^ (-flipped & loads[n]!)) & loaded;
     }
     return found;
   }
@@ -157,8 +161,27 @@ function entries({ bits, width, indices }: Group, part: Uint8Array, pads: Number
   return { low, high };
 }
 
-function productSize(k: number): number {
-  return Math.ceil((k + 1) / 8);
+/** Bytes of a product's residue and load of so many bits, and its bit. */
+function productSize(bits: number): number {
+  return Math.ceil((bits + 1) / 8);
+}
+
+/** The 32 bits above the lowest k of one of numbers of 64. */
+function above({ low, high }: Numbers, i: number, k: number): number {
+  return k === 32 ? high[i]! : (low[i]! >>> k) | (high[i]! << (32 - k));
+}
+
+/** A residue of k bits, and above it a load of up to 32. */
+function write(out: Uint8Array, at: number, size: number, residue: number, load: number, k: number): void {
+  const low = k === 32 ? residue : residue | (load << k);
+  const high = k === 32 ? load : load >>> (32 - k);
+  for (let b = 0; b < size; b++) out[at + b] = b < 4 ? low >>> (8 * b) : high >>> (8 * (b - 4));
+}
+
+/** One number of up to 64 bits. */
+function read(data: Uint8Array, at: number, size: number, out: Numbers): void {
+  out.low[0] = out.high[0] = 0;
+  for (let b = 0; b < size; b++) (b < 4 ? out.low : out.high)[0]! |= data[at + b]! << (8 * (b & 3));
 }
 
 /** Offline: what a cost says, by transfers of the meeting; the client's messages first. */
@@ -169,15 +192,15 @@ export async function prepare(channel: Channel, flights: Channel, setup: Setup, 
   const total = shapes.reduce((sum, [, , count]) => sum + count, 0);
   if (total) askTables(channel, setup, shapes, total, tables, random);
   const choices = drawn(random, cost.products).map((byte) => byte & 1);
-  const products: Products = { choices, got: new Uint32Array(0), zero: new Uint32Array(0), step: new Uint32Array(0), used: 0 };
+  const none = { low: new Uint32Array(0), high: new Uint32Array(0) };
+  const products: Products = { choices, got: none, zero: none, one: none, used: 0 };
   if (cost.products) {
     const { forth, back } = setup;
     const numbers: [number, number] = [forth.done, back.done];
-    products.got = lows(forth.hash.of(forth.rows(channel, choices, COLUMNS, random), 16, numbers[0]));
+    products.got = residuesOf(forth.hash.of(forth.rows(channel, choices, COLUMNS, random), 16, numbers[0]));
     const rows = await back.rows(channel, cost.products, COLUMNS);
-    products.zero = lows(back.hash.of(rows, 16, numbers[1]));
-    const ones = lows(back.hash.of(plus(rows, back.delta), 16, numbers[1]));
-    products.step = ones.map((one, i) => one - products.zero[i]!);
+    products.zero = residuesOf(back.hash.of(rows, 16, numbers[1]));
+    products.one = residuesOf(back.hash.of(plus(rows, back.delta), 16, numbers[1]));
   }
   return new ShareEngine(flights, tables, products);
 }
@@ -207,10 +230,9 @@ function askTables(
   }
 }
 
-/** The lowest 32 bits of every block of 16 bytes: shares have no more. */
-function lows(blocks: Uint8Array): Uint32Array {
+/** The lowest 64 bits of every block of 16 bytes. */
+function residuesOf(blocks: Uint8Array): Numbers {
   const words = new Uint32Array(blocks.buffer);
-  const out = new Uint32Array(words.length / 4);
-  for (let i = 0; i < out.length; i++) out[i] = words[4 * i]!;
-  return out;
+  const part = (from: number) => Uint32Array.from({ length: words.length / 4 }, (_, i) => words[4 * i + from]!);
+  return { low: part(0), high: part(1) };
 }

@@ -5,7 +5,7 @@ export class ProtocolError extends Error {
   override name = "ProtocolError";
 }
 
-/** Sound that cannot be used; nothing was sent. */
+/** Sound that cannot be used: nothing was sent, or all that would have been in any case. */
 export class AudioError extends Error {
   override name = "AudioError";
 }

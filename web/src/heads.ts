@@ -35,7 +35,7 @@ export class HeadClient {
       throw new ProtocolError(`${offer.name} tells the word to the server alone, and not to you: this client does not ask it`);
     }
     const words = await WordQuestion.of(offer.name, offer.terms.shape, "frames");
-    const asking = new Asking(door, { name: offer.name, params: headAgreement(offer) }, words.question);
+    const asking = new Asking(door, { name: offer.name, params: headAgreement(offer) });
     return new HeadClient(asking, words, offer);
   }
 
@@ -46,7 +46,7 @@ export class HeadClient {
 
   /** Meet the server, and do what needs no voice, for the next word. Takes a query. */
   prepare(): Promise<void> {
-    return this.asking.prepare();
+    return this.asking.prepare(this.words.question);
   }
 
   /**

@@ -47,6 +47,6 @@ export async function logAdd(
     values[i] = difference[i]!;
     values[count + i] = corrections[i]!;
   }
-  const products = await engine.times(bits, values, k);
+  const products = (await engine.times(bits, values, k)).residues;
   return right.map((one, i) => (one + products[i]! + products[count + i]!) & ring);
 }

@@ -1,5 +1,6 @@
 /** The choices of a front end, as a server tells them: checked, and no more than a client is ready to compute. */
 
+import { Double, type Plain } from "./canonical.ts";
 import * as read from "./reading.ts";
 
 export type Encoder = { reach: number; widths: number[]; numbers: number[] };
@@ -65,6 +66,18 @@ export function numbers(plain: unknown, what: string, count: number, least: numb
     throw read.refused(`${what} are ${count}, got ${found.length}`);
   }
   return found;
+}
+
+/** As both parties hash it: these are doubles, whatever they look like in JSON. */
+export function plainMfcc(config: MfccConfig): Plain {
+  const double = (value: number | null) => (value === null ? null : new Double(value));
+  const [means, stds] = [config.public_mean.map(double), config.public_std.map(double)];
+  const encoder = config.encoder && { ...config.encoder, numbers: config.encoder.numbers.map(double) };
+  return {
+    ...config, window_s: double(config.window_s), hop_s: double(config.hop_s), pre_emphasis: double(config.pre_emphasis),
+    low_hz: double(config.low_hz), high_hz: double(config.high_hz), floor: double(config.floor), public_mean: means, public_std: stds,
+    vad_db: double(config.vad_db), encoder,
+  };
 }
 
 export function windowLength(config: MfccConfig): number {

@@ -25,6 +25,7 @@ const ABOUT = ["name", "task", "fingerprint", "privacy", "queries_left"];
 
 /** One model of words. */
 export type Offer = About & {
+  kind: "words";
   terms: { type: string; shape: Shape; mfcc: MfccConfig; statistics: Statistics | null; modes: string[]; batches: number[] };
 };
 
@@ -79,7 +80,7 @@ function readOffer(plain: unknown): Offer {
   if (shape.dimensions !== expected || (statistics !== null && shape.frames !== 1)) {
     throw read.refused(`the model takes ${shape.dimensions} numbers, the front end gives ${expected}`);
   }
-  return { ...about, terms: { type: read.text(given.type, "type", 200), shape, mfcc, statistics, modes, batches } };
+  return { ...about, kind: "words", terms: { type: read.text(given.type, "type", 200), shape, mfcc, statistics, modes, batches } };
 }
 
 /** How many utterances may run in lock step. */

@@ -8,11 +8,12 @@ export const PING = 0;
 export const WORDS = 1;
 export const BYE = 3;
 export const VERIFY = 4;
+export const SENTENCE = 9;
 export const ORDERS = ["frames", "garbled", "average", "ahead"];
 const UNCOUNTED = 0xffffffff;
 
-export function encodeRequest(what: number, order = "frames", utterances = 1): Uint8Array {
-  return Uint8Array.of(what, ORDERS.indexOf(order), utterances >> 8, utterances, 0, 0);
+export function encodeRequest(what: number, order = "frames", utterances = 1, steps = 0): Uint8Array {
+  return Uint8Array.of(what, ORDERS.indexOf(order), utterances >> 8, utterances, steps >> 8, steps);
 }
 
 /** Ask, and wait for the word to begin: queries left after this one, null where they are not counted. */

@@ -32,7 +32,7 @@ export type Agreed = { name: string; params: { [key: string]: string } };
 /** How far a session is: milliseconds, of which some were waited for the server, bytes and rounds. */
 export type Meter = { ms: number; waited: number; bytesUp: number; bytesDown: number; rounds: number };
 
-type Prepared = { engine: ShareEngine; flights: Flights | null };
+type Prepared = { question: Question; engine: ShareEngine; flights: Flights | null };
 
 export class Session {
   private prepared: Prepared | null = null;
@@ -75,8 +75,9 @@ export class Session {
   }
 
   /** Ask, and do all that needs no voice. A spent budget does not end the session; anything else does. */
-  async prepare({ request, cost, cut, flies }: Question): Promise<void> {
+  async prepare(question: Question): Promise<void> {
     if (this.prepared) return;
+    const { request, cost, cut, flies } = question;
     await this.guarded(async () => {
       this.queriesLeft = await ask(this.wire, request);
       const { position } = this.setup;
@@ -87,14 +88,14 @@ export class Session {
       const flights = flies ? new Flights(this.wire) : null;
       const engine = await prepare(this.wire, flights ?? this.wire, this.setup, cost, this.random);
       this.key.prepare(cut);
-      this.prepared = { engine, flights };
+      this.prepared = { question, engine, flights };
     });
   }
 
   /** The answer of a prepared question; `rows`: our factor of its product, row by row. */
-  async finish<T>({ cut }: Question, rows: Float64Array, program: Program<T>): Promise<T> {
-    const prepared = this.prepared;
-    if (!prepared) throw new Error("a question is prepared first");
+  async finish<T>(question: Question, rows: Float64Array, program: Program<T>): Promise<T> {
+    const [prepared, { cut }] = [this.prepared, question];
+    if (prepared?.question !== question) throw new Error("a question is prepared first");
     this.prepared = null;
     return this.guarded(async () => {
       this.wire.send(QUERY, this.key.query(cut, rows));

@@ -96,7 +96,10 @@ export function columnsOf(shape: Shape): number {
   return shape.words * shape.states * shape.components + Number(shape.reject);
 }
 
-export function monomialsOf(shape: Shape): number {
+/** Which monomials a frame becomes, and within which bounds. */
+export type FrameShape = { dimensions: number; terms: Shape["terms"]; limit: number; radius: number | null };
+
+export function monomialsOf(shape: FrameShape): number {
   const z = shape.dimensions + 1;
   return shape.terms === "full" ? (z * (z + 1)) / 2 : shape.terms === "diagonal" ? 2 * z - 1 : z;
 }
@@ -108,7 +111,7 @@ export function cutOf(shape: Shape, utterances: number): Cut {
 }
 
 /** One frame within radius and limit, as monomials. */
-export function frameMonomials(shape: Shape, frame: ArrayLike<number>): number[] {
+export function frameMonomials(shape: FrameShape, frame: ArrayLike<number>): number[] {
   let x = Array.from(frame);
   if (shape.radius !== null) {
     const norm = Math.sqrt(x.reduce((sum, value) => sum + value * value, 0));
@@ -133,9 +136,16 @@ export function paddedMonomials(shape: Shape, rows: ArrayLike<number>[]): Float6
     );
   }
   const inner = monomialsOf(shape);
-  const out = new Float64Array(shape.frames * inner);
-  rows.forEach((row, t) => out.set(frameMonomials(shape, row), t * inner));
+  const out = monomialRows(shape, rows, shape.frames);
   for (let t = rows.length; t < shape.frames; t++) out.copyWithin(t * inner, (rows.length - 1) * inner, rows.length * inner);
+  return out;
+}
+
+/** Monomials of frames, and zeros up to so many frames. Raises AudioError for what is not finite. */
+export function monomialRows(shape: FrameShape, rows: ArrayLike<number>[], frames: number): Float64Array {
+  const inner = monomialsOf(shape);
+  const out = new Float64Array(frames * inner);
+  rows.forEach((row, t) => out.set(frameMonomials(shape, row), t * inner));
   if (!out.every(Number.isFinite)) throw new AudioError("frames hold values that are not finite");
   return out;
 }

@@ -3,7 +3,7 @@
  * models that do so are the caller's. Neither it nor the claim leaves this client.
  */
 
-import { Asking, checkProduct, type Spent } from "./asking.ts";
+import { Asking, bytesOf, checkBytes, checkProduct, type Spent } from "./asking.ts";
 import { choose } from "./choose.ts";
 import { isNegative } from "./compare.ts";
 import { Door, type DoorOptions } from "./door.ts";
@@ -11,6 +11,7 @@ import { type Engine, Recorder } from "./engine.ts";
 import { AudioError, ProtocolError } from "./errors.ts";
 import { chooseOffer } from "./offer.ts";
 import { encodeRequest, VERIFY } from "./requests.ts";
+import type { Question } from "./session.ts";
 import { checkDirection, readSpeakers, SCORE_BITS, speakerAgreement, speakerCut, type SpeakerOffer } from "./speaker_terms.ts";
 
 /** A decision, and what it took. */
@@ -27,7 +28,7 @@ export async function connectSpeakers(address: string, options: DoorOptions = {}
 }
 
 export class SpeakerClient {
-  private constructor(private readonly asking: Asking, readonly offer: SpeakerOffer) {}
+  private constructor(private readonly asking: Asking, private readonly question: Question, readonly offer: SpeakerOffer) {}
 
   static async of(door: Door, offer: SpeakerOffer): Promise<SpeakerClient> {
     const { terms, name } = offer;
@@ -40,7 +41,8 @@ export class SpeakerClient {
     const recorder = new Recorder();
     await decide(recorder, terms, new Uint32Array(terms.places), 0);
     const question = { request: encodeRequest(VERIFY), cost: recorder.cost, cut, flies: false };
-    return new SpeakerClient(new Asking(door, { name, params: speakerAgreement(offer) }, question), offer);
+    checkBytes(name, bytesOf(question));
+    return new SpeakerClient(new Asking(door, { name, params: speakerAgreement(offer) }), question, offer);
   }
 
   /** Queries that the server has left for this client, as it said last; null where they are not counted. */
@@ -50,7 +52,7 @@ export class SpeakerClient {
 
   /** Meet the server, and do what needs no voice, for the next claim. Takes a query. */
   prepare(): Promise<void> {
-    return this.asking.prepare();
+    return this.asking.prepare(this.question);
   }
 
   /** Whether a direction of unit length, as the model's bundle computes it, is accepted as the speaker of a place. */
@@ -60,7 +62,8 @@ export class SpeakerClient {
       if (!Number.isInteger(claimed) || claimed < 0 || claimed >= terms.places) {
         throw new AudioError(`the places have the numbers 0 to ${terms.places - 1}, got ${claimed}`);
       }
-      return { rows: checkDirection(terms, direction), program: (engine, shares) => decide(engine, terms, shares, claimed) };
+      const rows = checkDirection(terms, direction);
+      return { question: this.question, rows, program: (engine, shares) => decide(engine, terms, shares, claimed) };
     });
     return { accepted: value, ...spent };
   }

@@ -5,8 +5,9 @@ import { isNegative, maximum, walkingCarry } from "./compare.ts";
 import { type Cost, type Engine, Recorder } from "./engine.ts";
 import { logAdd } from "./log_add.ts";
 import { mask } from "./packing.ts";
+import { follow } from "./recursion.ts";
 import { columnsOf, type Shape, shortest } from "./shape.ts";
-import { type Operand, type Plan, planTrellis } from "./trellis.ts";
+import { type Plan, planTrellis, type Trellis } from "./trellis.ts";
 
 const LETTERS = 7; // bytes of a label in one residue
 const TEXT_BITS = 8 * LETTERS;
@@ -15,7 +16,26 @@ const TEXT_BITS = 8 * LETTERS;
 export type Job = { shape: Shape; utterances: number; plan: Plan };
 
 export function jobOf(shape: Shape, utterances: number, ahead: number): Job {
-  return { shape, utterances, plan: planTrellis(shape, ahead) };
+  return { shape, utterances, plan: planTrellis(wordTrellis(shape), shape.frames, ahead) };
+}
+
+/** Frames a step: 8 for the order `ahead`; for `frames` 2 where that pays. */
+export function framesAStep(shape: Shape, utterances: number, order: "frames" | "ahead"): number {
+  if (order === "ahead") return 8;
+  const few = utterances * shape.words * shape.states <= 200 && shape.frames > 64;
+  return few && shape.operation === "viterbi" && shape.moves[0] === 0 ? 2 : 1;
+}
+
+/** Words side by side. */
+function wordTrellis({ words, states, moves, starts }: Shape): Trellis {
+  const firsts = Array.from({ length: words }, (_, word) => word * states);
+  const within = Array.from({ length: states }, (_, source) => moves.map((move) => [source, source + move] as const)).flat();
+  const inside = within.filter(([, target]) => target >= 0 && target < states);
+  return {
+    columns: Array.from({ length: words * states }, (_, vertex) => vertex),
+    arcs: firsts.flatMap((first) => inside.map(([source, target]) => ({ source: first + source, target: first + target, keep: 0 }))),
+    starts: firsts.flatMap((first) => starts.map((state) => first + state)),
+  };
 }
 
 /** What the program takes, from sizes alone. */
@@ -70,7 +90,7 @@ async function floored(engine: Engine, shape: Shape, scores: Uint32Array): Promi
   const below = await isNegative(engine, scores.map((value) => value >>> vague), 32 - vague, walkingCarry);
   const half = fewer ? 2 ** (fewer - 1) : 0;
   const taken = scores.map((value) => Math.floor((value + half) / 2 ** fewer) & mask(shape.bits));
-  return engine.times(below, taken, shape.bits);
+  return (await engine.times(below, taken, shape.bits)).residues;
 }
 
 /** ln b of every vertex from the scores of its components, `(frames, vertices, utterances)`. */
@@ -119,60 +139,15 @@ async function reduced(engine: Engine, shape: Shape, rows: Uint32Array, n: numbe
 }
 
 /** γ of every frame and vertex, `(frames, vertices, utterances)`; 0 where no path can be. */
-async function recursion(engine: Engine, job: Job, emissions: Uint32Array): Promise<Uint32Array> {
-  const { shape, utterances: count } = job;
-  const { nodes, entries, slots, reached } = job.plan;
-  const [size, ring] = [shape.words * shape.states, mask(shape.bits)];
-  const scores = new Uint32Array(shape.frames * nodes.length * count);
-  const known = new Uint8Array(shape.frames * nodes.length);
-  for (const entry of entries) known[entry] = 1;
-
-  const value = (frame: number, { node, delay, emits }: Operand, u: number): number => {
-    let sum = scores[((frame - delay) * nodes.length + node) * count + u]!;
-    for (let t = frame - delay; t < frame - delay + emits; t++) sum += emissions[(t * size + nodes[node]!.vertex) * count + u]!;
-    return sum & ring;
-  };
-  const set = (frame: number, node: number, u: number, found: number): void => {
-    scores[(frame * nodes.length + node) * count + u] = found;
-    known[frame * nodes.length + node] = 1;
-  };
-
-  for (const { joins, passes } of slots) {
-    if (joins.length) {
-      const left = new Uint32Array(joins.length * count);
-      const right = new Uint32Array(joins.length * count);
-      joins.forEach((join, n) => {
-        for (let u = 0; u < count; u++) {
-          left[n * count + u] = value(join.frame, join.left, u);
-          right[n * count + u] = value(join.frame, join.right, u);
-        }
-      });
-      const both = await combined(engine, shape, left, right);
-      joins.forEach(({ frame, node }, n) => {
-        for (let u = 0; u < count; u++) set(frame, node, u, both[n * count + u]!);
-      });
-    }
-    for (let waiting = passes; waiting.length; ) {
-      const later = waiting.filter(({ frame, node, from }) => {
-        if (!known[(frame - from.delay) * nodes.length + from.node]) return true;
-        for (let u = 0; u < count; u++) set(frame, node, u, value(frame, from, u));
-        return false;
-      });
-      if (later.length === waiting.length) throw new Error("the plan of the trellis does not end");
-      waiting = later;
-    }
-  }
-  const gamma = new Uint32Array(emissions.length);
-  for (let t = 0; t < shape.frames; t++) {
-    for (let v = 0; v < size; v++) {
-      if (!reached[t]![v]) continue;
-      for (let u = 0; u < count; u++) {
-        const at = (t * size + v) * count + u;
-        gamma[at] = (scores[(t * nodes.length + v) * count + u]! + emissions[at]!) & ring;
-      }
-    }
-  }
-  return gamma;
+async function recursion(engine: Engine, { shape, utterances, plan }: Job, emissions: Uint32Array): Promise<Uint32Array> {
+  const { scores } = await follow(plan, emissions, utterances, shape.bits, async (left, right) => {
+    return { scores: await combined(engine, shape, left.scores, right.scores), fields: left.fields };
+  });
+  const [size, count, ring] = [shape.words * shape.states, plan.nodes.length, mask(shape.bits)];
+  return emissions.map((emission, at) => {
+    const [lane, vertex, t] = [at % utterances, Math.floor(at / utterances) % size, Math.floor(at / utterances / size)];
+    return plan.reached[t]![vertex] ? (scores[(t * count + vertex) * utterances + lane]! + emission) & ring : 0;
+  });
 }
 
 async function labels(engine: Engine, shape: Shape, places: number[]): Promise<Uint8Array[]> {

@@ -69,7 +69,8 @@ test("rows that blind the check are drawn for every message", () => {
 
 test("no table and no product is used twice", async () => {
   const tables = new Map([["1,1", { choices: Uint8Array.of(1, 0), pads: { low: Uint32Array.of(1, 0), high: new Uint32Array(2) }, used: 0 }]]);
-  const products = { choices: Uint8Array.of(0), got: Uint32Array.of(1), zero: Uint32Array.of(2), step: Uint32Array.of(3), used: 0 };
+  const number = (low: number) => ({ low: Uint32Array.of(low), high: Uint32Array.of(0) });
+  const products = { choices: Uint8Array.of(0), got: number(1), zero: number(2), one: number(5), used: 0 };
   const script = new Script(Uint8Array.of(0), Uint8Array.of(0), new Uint8Array(4));
   const engine = new ShareEngine(script, tables, products);
   await engine.ask([{ bits: 1, width: 1, indices: [1] }]);

@@ -1,5 +1,5 @@
 /**
- * Asks a server for words with the built client, for tests of the package: a question as JSON comes in, answers go out.
+ * Asks a server for words or sentences with the built client, for tests of the package: a question as JSON comes in, answers go out.
  *
  * `{client, port, options, clips: [{samples: base64 of float32, rate}]}`; with `address` over a WebSocket to it, else
  * over plain TCP to the port of this machine. In place of clips, `heads: [embeddings]`, or `claims: [[place, direction]]`.
@@ -66,7 +66,8 @@ try {
     await askAll(client, clips, async ({ samples, rate }) => {
       const bytes = Buffer.from(samples, "base64");
       const sound = new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
-      return { ...(await client.recognize(sound, rate)), features: Array.from(client.features(sound, rate)[0]) };
+      const answer = client.offer.kind === "sentences" ? client.transcribe(sound, rate) : client.recognize(sound, rate);
+      return { ...(await answer), features: Array.from(client.features(sound, rate)[0]) };
     });
   }
 } catch (error) {

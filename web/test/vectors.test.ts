@@ -15,10 +15,11 @@ import { LatticeKey } from "../src/lattice.ts";
 import { upperBlocks } from "../src/log_add.ts";
 import { USUAL } from "../src/mfcc_config.ts";
 import { agreement } from "../src/offer.ts";
-import { highAt, lowAt, pack, packedSize } from "../src/packing.ts";
+import { highAt, lowAt, type Numbers, pack, packedSize } from "../src/packing.ts";
 import { BYE, encodeRequest, PING, readReady, WORDS } from "../src/requests.ts";
 import { hashKey } from "../src/setup.ts";
 import { canonicalShape, frameMonomials, readShape, shortest } from "../src/shape.ts";
+import { slotsOf } from "../src/trellis.ts";
 import { encodeHello, packHeader, readNonce, sessionName } from "../src/wire.ts";
 import { costOf, jobOf, readLabel } from "../src/words.ts";
 import { fromHex, hex, kernel, Script, sha256Hex, shaken, vectors, written } from "./vectors.ts";
@@ -179,15 +180,22 @@ test("extended transfers, both ends", async () => {
   assert.deepEqual(widths.map((width: number, i: number) => Number(BigInt.asUintN(width, residueAt(pads, i)))), code.pads);
 });
 
+/** Numbers of 64 bits, as the engine holds them. */
+function numbersOf(all: bigint[]): Numbers {
+  return {
+    low: Uint32Array.from(all, (each) => Number(each & 0xffffffffn)), high: Uint32Array.from(all, (each) => Number((each >> 32n) & 0xffffffffn)),
+  };
+}
+
 test("products and look-ups on shares", async () => {
   const { product, ask } = vectors("shares");
-  const low = (list: string[]) => Uint32Array.from(list, (each) => Number(BigInt(each) & 0xffffffffn));
   const script = new Script(fromHex(product.received));
   const products = {
-    choices: Uint8Array.from(product.choices), got: low(product.got), zero: low(product.zero), step: low(product.one_less_zero), used: 0,
+    choices: Uint8Array.from(product.choices), got: numbersOf(product.got.map(BigInt)), zero: numbersOf(product.zero.map(BigInt)),
+    one: numbersOf(product.zero.map((zero: string, i: number) => BigInt(zero) + BigInt(product.one_less_zero[i]))), used: 0,
   };
   const engine = new ShareEngine(script, new Map(), products);
-  const found = await engine.times(product.bits, Uint32Array.from(product.residues), product.k);
+  const found = (await engine.times(product.bits, Uint32Array.from(product.residues), product.k)).residues;
   assert.equal(hex(script.sent[0]!), product.sent);
   assert.deepEqual([...found], product.share);
   await assert.rejects(engine.times([1], Uint32Array.of(1), 25), /prepared/);
@@ -213,7 +221,7 @@ test("what programs take, and which operations run together", async () => {
     assert.equal(cost.products, told.products);
     assert.equal(cost.bytesUp, told.online_bytes_client);
     assert.equal(cost.bytesDown, told.online_bytes_server);
-    assert.deepEqual(job.plan.slots.map((slot) => slot.joins.length), told.joined_in_slots);
+    assert.deepEqual([...slotsOf(job.plan)].map((slot) => slot.joins.length), told.joined_in_slots);
   }
 });
 

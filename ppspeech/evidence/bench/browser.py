@@ -38,10 +38,10 @@ ASK = """() => new Promise((done) => {
     const error = document.getElementById("error");
     new MutationObserver(() => error.hidden || done({ error: error.textContent })).observe(error, { attributes: true });
     const told = ({ detail }) => done({ ...detail, samples: [...detail.samples] });
-    document.addEventListener("word", told, { once: true });
+    document.addEventListener("answer", told, { once: true });
     document.getElementById("record").click();
 })"""
-"""Press the button, and wait for a word or for what went wrong."""
+"""Press the button, and wait for an answer or for what went wrong."""
 
 TRANSFORM = """async (runs) => {
     const script = await (await fetch("client.js")).text();

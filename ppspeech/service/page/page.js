@@ -1,11 +1,12 @@
-// The page: says who the server is and what its model promises, records a word, asks, and shows both sides of it.
+// The page: says who the server is and what its model promises, records a word or a sentence, asks, and shows both sides.
 
+import { ask, showAnswer, spokenFor, takenOf } from "./asking.js";
 import { ByteTape, drawFeatures, drawWave } from "./draw.js";
 import { connect } from "./remote.js";
 import { record, resampled, said } from "./sound.js";
 import { KINDS } from "./watch.js";
 
-const KEPT_MS = 30_000; // how long a connection waits for another word: it holds a place at the server
+const KEPT_MS = 30_000; // how long a connection waits for another question: it holds a place at the server
 const $ = (id) => document.getElementById(id);
 const socketAddress = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
 
@@ -14,7 +15,7 @@ let closing = 0;
 let offer = null;
 let recording = null;
 let drawing = 0;
-let passed = []; // for this word: direction, kind, messages and bytes
+let passed = []; // for this question: direction, kind, messages and bytes
 const tape = new ByteTape($("bytes"));
 
 function onTraffic({ kinds, bytes }) {
@@ -44,8 +45,13 @@ async function choose(model) {
   $("model").textContent = `${offer.name}: ${offer.task}`;
   $("privacy").textContent = offer.privacy;
   showLeft(offer.queriesLeft);
+  const { noun } = spokenFor(offer);
+  $("title").firstChild.data = `Say a ${noun}. `;
+  document.title = `Say a ${noun}: it stays here`;
+  $("same").textContent = noun === "word" ? "every word" : "all sentences of about the same length";
+  pressed(false);
   $("record").disabled = false;
-  say("Press the button, say one word, and wait.");
+  say(`Press the button, say one ${noun}, and wait.`);
 }
 
 async function connected(model) {
@@ -59,7 +65,7 @@ async function connected(model) {
   return client;
 }
 
-/** A connection that is ready for a word: what needs no voice is done while it is spoken. */
+/** A connection that is ready: what needs no voice, nor how long it spoke, is done while it speaks. */
 async function ready() {
   clearTimeout(closing);
   if (client === null) await connected(offer.name);
@@ -87,16 +93,17 @@ async function press() {
         painting = 0;
         if (recording) drawWave($("wave"), Float32Array.from(heard));
       });
-    });
+    }, spokenFor(offer));
     pressed(true);
-    say("Listening … say one word.");
+    say(`Listening … say one ${spokenFor(offer).noun}.`);
     const preparing = ready();
     preparing.catch(() => {}); // said below, when it is waited for
     const { samples, rate, ended } = await recording.ended;
     pressed(false);
     await answer(samples, rate, preparing, ended);
   } catch (error) {
-    leave();
+    if (error.name === "AudioError") keepAWhile(); // whoever serves must not see that something was wrong with the sound
+    else leave();
     complain(error);
   } finally {
     recording = null;
@@ -107,7 +114,7 @@ async function press() {
 
 async function answer(samples, rate, preparing, ended) {
   $("record").disabled = true;
-  const spoken = said(samples, rate, longest());
+  const spoken = said(samples, rate, takenOf(offer));
   if (spoken === null) {
     await preparing;
     keepAWhile();
@@ -118,27 +125,27 @@ async function answer(samples, rate, preparing, ended) {
   label("wave", `Waveform of ${(clip.length / modelRate()).toFixed(2)} seconds`);
   say("Asking, without telling …");
   const asking = await preparing;
-  const word = await asking.recognize(clip, modelRate());
+  const found = await ask(asking, clip, modelRate());
   const total = performance.now() - ended;
-  showWord(word, total);
+  show(found, total);
   showTraffic();
   const rows = await asking.features(clip, modelRate());
   drawFeatures($("features"), rows);
   label("features", `Features: ${rows.length} frames of ${rows[0]?.length ?? 0} numbers`);
   keepAWhile();
-  const detail = { ...word, totalMs: total, samples: clip, rate: modelRate(), traffic: passed };
-  document.dispatchEvent(new CustomEvent("word", { detail }));
+  const detail = { ...found, totalMs: total, samples: clip, rate: modelRate(), traffic: passed };
+  document.dispatchEvent(new CustomEvent("answer", { detail }));
 }
 
-function showWord(word, total) {
-  $("word").textContent = word.value ?? "none of its words";
+function show(found, total) {
+  showAnswer($("word"), found);
   $("total").textContent = `${Math.round(total)} ms`;
-  $("work").textContent = `${Math.round(word.workMs)} ms`;
-  $("up").textContent = size(word.bytesUp);
-  $("down").textContent = size(word.bytesDown);
-  $("rounds").textContent = word.rounds.toLocaleString("en");
+  $("work").textContent = `${Math.round(found.workMs)} ms`;
+  $("up").textContent = size(found.bytesUp);
+  $("down").textContent = size(found.bytesDown);
+  $("rounds").textContent = found.rounds.toLocaleString("en");
   $("answer").hidden = false;
-  say("Only this page knows the word. Press the button for another one.");
+  say(`Only this page knows the ${spokenFor(offer).noun}. Press the button for another one.`);
   showLeft(client.queriesLeft);
 }
 
@@ -188,12 +195,6 @@ function modelRate() {
   return offer.terms.mfcc.sample_rate;
 }
 
-/** Seconds that fill the frames of the model; one that hears an utterance as a whole takes any. */
-function longest() {
-  const { mfcc, shape, statistics } = offer.terms;
-  return statistics ? Infinity : mfcc.window_s + (shape.frames - 1) * mfcc.hop_s;
-}
-
 function thinned(block) {
   const out = [];
   for (let at = 0; at < block.length; at += 16) out.push(block[at]);
@@ -202,7 +203,7 @@ function thinned(block) {
 
 function pressed(is) {
   $("record").setAttribute("aria-pressed", String(is));
-  $("record-text").textContent = is ? "Stop" : "Record a word";
+  $("record-text").textContent = is ? "Stop" : `Record a ${offer ? spokenFor(offer).noun : "word"}`;
   if (is) $("record").disabled = false;
 }
 

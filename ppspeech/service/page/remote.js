@@ -73,6 +73,11 @@ class RemoteClient {
     return this.calls.call("recognize", samples, rate);
   }
 
+  /** As the client's. */
+  transcribe(samples, rate) {
+    return this.calls.call("transcribe", samples, rate);
+  }
+
   /** As the client's, but rows of plain numbers come later. */
   features(samples, rate) {
     return this.calls.call("features", samples, rate);

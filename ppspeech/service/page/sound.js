@@ -1,17 +1,15 @@
 // From the microphone to samples at the rate of a model: recorded, cut to what was said, resampled, all in this page.
 
 const BLOCK_S = 0.01;
-const SILENCE_S = 0.6; // after a word that ends it
-const LONGEST_S = 4; // of a recording
 const MARGIN_S = 0.12; // around a word
 const BELOW_DB = 30; // of the loudest, that still belongs to a word
 const FAINT = 0.002; // below this, nothing was said
 
 /**
- * A recording that runs; `stop` ends it, as do silence after a word and `LONGEST_S`. `ended` has its samples, their rate,
- * and when the last of them was there, on the clock of `performance.now()`.
+ * A recording that runs; `stop` ends it, as do seconds of `silence` after what was said, and the `longest` that it may be.
+ * `ended` has its samples, their rate, and when the last of them was there, on the clock of `performance.now()`.
  */
-export async function record(onBlock) {
+export async function record(onBlock, limits) {
   if (!navigator.mediaDevices) throw new Error("This browser gives microphones only to pages over https, or on this machine.");
   const context = new AudioContext(); // ready before the microphone is: nothing that is said is missed
   let stream;
@@ -25,7 +23,7 @@ export async function record(onBlock) {
   const node = new AudioWorkletNode(context, "recorder", { numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" });
   const blocks = [];
   let last = performance.now();
-  const end = new EndOfWord(context.sampleRate);
+  const end = new EndOfSpeech(context.sampleRate, limits);
   let finish;
   const ended = new Promise((resolve) => (finish = resolve));
   const stop = () => {
@@ -62,10 +60,10 @@ async function microphone() {
   }
 }
 
-/** Hears when a word is over. */
-export class EndOfWord {
-  constructor(rate) {
-    this.rate = rate;
+/** Hears when what is said is over. */
+export class EndOfSpeech {
+  constructor(rate, { silence, longest }) {
+    Object.assign(this, { rate, silence, longest });
     this.samples = this.quiet = this.loudest = 0;
   }
 
@@ -75,7 +73,7 @@ export class EndOfWord {
     this.loudest = Math.max(this.loudest, level);
     const isQuiet = level < Math.max(FAINT, this.loudest / 16);
     this.quiet = isQuiet && this.loudest > 4 * FAINT ? this.quiet + block.length : 0;
-    return this.quiet > SILENCE_S * this.rate || this.samples > LONGEST_S * this.rate;
+    return this.quiet > this.silence * this.rate || this.samples > this.longest * this.rate;
   }
 }
 

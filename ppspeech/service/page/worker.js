@@ -11,7 +11,7 @@ let client = null;
 let tallies = new Map();
 let sample = [];
 let told = 0;
-let isQuiet = false; // while a word is on its way nothing else is done
+let isQuiet = false; // while an answer is on its way nothing else is done
 
 const Watched = watched((direction, bytes, socket) => {
   if (!tallies.has(socket)) tallies.set(socket, { sent: new Tally(), received: new Tally() });
@@ -40,6 +40,15 @@ function traffic() {
   return { kinds: [...sums.values()], bytes };
 }
 
+async function quietly(asking) {
+  isQuiet = true;
+  try {
+    return await asking();
+  } finally {
+    isQuiet = false;
+  }
+}
+
 const CALLS = {
   async connect(address, options) {
     const { connect } = await import("./client.js").catch(() => {
@@ -49,14 +58,8 @@ const CALLS = {
     return { offers: client.offers, offer: client.offer };
   },
   prepare: () => client.prepare(),
-  async recognize(samples, rate) {
-    isQuiet = true;
-    try {
-      return await client.recognize(samples, rate);
-    } finally {
-      isQuiet = false;
-    }
-  },
+  recognize: (samples, rate) => quietly(() => client.recognize(samples, rate)),
+  transcribe: (samples, rate) => quietly(() => client.transcribe(samples, rate)),
   features: async (samples, rate) => Array.from(await client.features(samples, rate), (row) => Array.from(row)),
   forget() {
     for (const both of tallies.values()) for (const tally of Object.values(both)) tally.kinds = new Map();

@@ -1,5 +1,6 @@
-// Speak: the word is asked of a server that does not hear it; this page records, encrypts, and shows both sides.
+// Speak: what was said is asked of a server that does not hear it; this page records, encrypts, and shows both sides.
 
+import { ask as askClient, showAnswer, spokenFor, takenOf } from "../asking.js";
 import { ByteTape, drawFeatures, drawWave } from "../draw.js";
 import { record, resampled, said } from "../sound.js";
 import { KINDS, Tally, watched } from "../watch.js";
@@ -36,7 +37,7 @@ const begin = guarded(async () => {
   if (models.length === 0) {
     options($("bundle"), ["none yet"]);
     $("bundle").disabled = true;
-    $("status").replaceChildren("There is no model of words yet: ", make("a", { href: "/train" }, "train and release one"), ", or start the studio with a folder of bundles.");
+    $("status").replaceChildren("There is no model of words or sentences yet: ", make("a", { href: "/train" }, "train and release one"), ", or start the studio with a folder of bundles.");
     return;
   }
   if (state.job?.state === "running") await meet(state.job);
@@ -78,6 +79,9 @@ async function meet(job) {
   client = await connect(`ws://${door}/ws`, { WebSocket: Watched });
   $("record").disabled = $("file").disabled = false;
   $("serve").textContent = "Serve this one";
+  $("title").firstChild.data = `Say a ${spokenFor(client.offer).noun}. `;
+  $("same").textContent = spokenFor(client.offer).noun === "word" ? "every word" : "all sentences of about the same length";
+  pressed(false);
   say(`${client.offer.name}: ${client.offer.task} ${client.offer.privacy}`);
 }
 
@@ -89,7 +93,7 @@ const press = guarded(async () => {
     recording = await record((block) => {
       heard.push(...block.filter((_, at) => at % 16 === 0));
       drawWave($("wave"), Float32Array.from(heard));
-    });
+    }, spokenFor(client.offer));
     pressed(true);
     $("record").disabled = false;
     const preparing = client.prepare();
@@ -124,25 +128,24 @@ async function answer(samples, rate, preparing) {
   const ended = performance.now();
   $("record").disabled = true;
   preparing.catch(() => {});
-  const { mfcc, shape: sizes, statistics } = client.offer.terms;
-  const modelRate = mfcc.sample_rate;
-  const spoken = said(samples, rate, statistics ? Infinity : mfcc.window_s + (sizes.frames - 1) * mfcc.hop_s);
+  const modelRate = client.offer.terms.mfcc.sample_rate;
+  const spoken = said(samples, rate, takenOf(client.offer));
   if (spoken === null) throw new Error("Nothing was heard. Check that the microphone is on, and speak a little louder.");
   const clip = await resampled(spoken, rate, modelRate);
   drawWave($("wave"), clip);
   $("wave").setAttribute("aria-label", `Waveform of ${(clip.length / modelRate).toFixed(2)} seconds`);
   await preparing;
-  const word = await client.recognize(clip, modelRate);
-  show(word, performance.now() - ended);
+  const found = await askClient(client, clip, modelRate);
+  show(found, performance.now() - ended);
   const rows = client.features(clip, modelRate).map((each) => [...each]);
   drawFeatures($("features"), rows);
   $("features").setAttribute("aria-label", `Features: ${rows.length} frames of ${rows[0]?.length ?? 0} numbers`);
-  document.dispatchEvent(new CustomEvent("word", { detail: { ...word, samples: clip, rate: modelRate, traffic: summed() } }));
+  document.dispatchEvent(new CustomEvent("answer", { detail: { ...found, samples: clip, rate: modelRate, traffic: summed() } }));
 }
 
-function show(word, total) {
-  $("word").textContent = word.value ?? "none of its words";
-  const facts = { total: `${Math.round(total)} ms`, work: `${Math.round(word.workMs)} ms`, up: size(word.bytesUp), down: size(word.bytesDown), rounds: word.rounds.toLocaleString("en") };
+function show(found, total) {
+  showAnswer($("word"), found);
+  const facts = { total: `${Math.round(total)} ms`, work: `${Math.round(found.workMs)} ms`, up: size(found.bytesUp), down: size(found.bytesDown), rounds: found.rounds.toLocaleString("en") };
   for (const [id, text] of Object.entries(facts)) $(id).textContent = text;
   $("answer").hidden = false;
 }
@@ -160,7 +163,7 @@ function showTraffic() {
   $("kinds").replaceChildren(...(rows.length ? rows : [none(3)]));
 }
 
-/** What passed for this word: direction, kind, messages and bytes, over all connections. */
+/** What passed for this question: direction, kind, messages and bytes, over all connections. */
 function summed() {
   const sums = new Map();
   for (const both of tallies.values()) {
@@ -201,7 +204,7 @@ function busy(is) {
 
 function pressed(is) {
   $("record").setAttribute("aria-pressed", is);
-  $("record-text").textContent = is ? "Listening … press to end" : "Record a word";
+  $("record-text").textContent = is ? "Listening … press to end" : `Record a ${client ? spokenFor(client.offer).noun : "word"}`;
 }
 
 const size = (bytes) => (bytes < 1e6 ? `${Math.round(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
