@@ -178,6 +178,17 @@ def test_looking_ahead_finds_the_same(trellis: Trellis, ahead: int, data: st.Dat
         assert (fields[where] == found.fields[:, :vertices][where]).all()
 
 
+def test_what_a_later_frame_is_read_for_comes_no_sooner_than_its_slot() -> None:
+    """An arc over as many frames as a step takes, into a state where tokens set out, of which a junction tells."""
+    trellis = Trellis((0, 0, None), (Arc(0, 1, 2), Arc(1, 2, 0)), (Start(0), Start(1)), 14)
+    emissions = np.full((3, 1, 1), -3)
+    plain, plan = (plan_trellis(trellis, 3, ahead=ahead) for ahead in (1, 2))
+    expected, found = (walk(each, np.zeros(0, np.int64), emissions) for each in (plain, plan))
+    assert plan.ready.min() >= 0
+    where = plain.reached[:, :3]
+    assert (expected.scores[:, :3][where] == found.scores[:, :3][where]).all()
+
+
 def test_looking_ahead_takes_fewer_steps() -> None:
     """Five states in a row: a slot a frame, or one for every two, and some to fill and empty the row."""
     arcs = [Arc(v, v) for v in range(5)] + [Arc(v, v + 1) for v in range(4)]

@@ -176,7 +176,8 @@ function plannedAhead(trellis: Trellis, ahead: number): Timed {
     }
     level.forEach((vertex) => placed.add(vertex));
   }
-  return { nodes, interval: 1, ready: at, entries: trellis.starts.map((start) => entries.get(start)!) };
+  const first = at.reduce((one, other) => Math.min(one, other), 0); // before the first slot of a frame nothing is done
+  return { nodes, interval: 1, ready: at.map((time) => time - first), entries: trellis.starts.map((start) => entries.get(start)!) };
 }
 
 /** A node within a vertex, so many frames ago, with what its state emitted since. */

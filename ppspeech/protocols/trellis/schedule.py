@@ -237,7 +237,8 @@ def _plan_ahead(trellis: Trellis, frames: int, ahead: int) -> Schedule:
     made = tuple(node for node in nodes if node is not None)
     begun = tuple(entries[start.vertex] for start in trellis.starts)
     reached = _reached(made, begun, frames, None)
-    return Schedule(trellis, frames, made, 1, np.array(at, np.int64), reached, begun, ahead)
+    times = np.array(at, np.int64) - min(0, *at)  # before the first slot of a frame nothing is done
+    return Schedule(trellis, frames, made, 1, times, reached, begun, ahead)
 
 
 def _forward_order(trellis: Trellis) -> list[int]:
