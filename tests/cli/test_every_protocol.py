@@ -10,9 +10,9 @@ from typing import Any
 
 from ppspeech.network import Address, make_certificate
 from ppspeech.network.group.file import Group, Member
-from ppspeech.network.tls.listener import listen
 from ppspeech.protocols import PROTOCOLS
 from tests.cli.protocol_table import Row, rows
+from tests.ports import free_port
 
 TABLE = Path(__file__).parents[2] / "docs" / "reference" / "who_sees_what.md"
 
@@ -64,8 +64,7 @@ def commands_of(name: str, row: Row, folder: Path) -> list[tuple[list[str], str]
     for place, (role, inputs, _) in enumerate(row.members):
         who = f"{role}{place}"
         pin = make_certificate(folder / f"{who}.pem", folder / f"{who}.key", days=1)
-        with listen(Address("127.0.0.1", 0)) as bound:
-            members.append(Member(who, role, pin, Address("127.0.0.1", bound.getsockname()[1])))
+        members.append(Member(who, role, pin, Address("127.0.0.1", free_port())))
         words = ["party", name, "--role", who, "--config", str(folder / "parties.yaml")]
         words += ["--certificate", str(folder / f"{who}.pem"), "--key", str(folder / f"{who}.key")]
         for number, given in enumerate(inputs):

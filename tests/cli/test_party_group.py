@@ -25,18 +25,13 @@ from ppspeech.errors import PpspeechError
 from ppspeech.network import Address, Limits, make_certificate
 from ppspeech.network.group.file import Group, Member
 from ppspeech.network.group.identity import Identity
-from ppspeech.network.tls.listener import listen
 from ppspeech.protocols import NOBODY, PROTOCOLS, Party, rehearse
 from ppspeech.protocols import party as registry
 from ppspeech.training.together import terms_of
+from tests.ports import free_port
 
 PROTOCOLS.look_in("ppspeech.training.together")
 LIMITS = Limits(message_seconds=20.0)
-
-
-def free_port() -> int:
-    with listen(Address("127.0.0.1", 0)) as bound:
-        return int(bound.getsockname()[1])
 
 
 def write_group(folder: Path, protocol: str, params: Mapping[str, Any], hub: str | None = "charlie") -> Path:

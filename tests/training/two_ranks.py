@@ -1,7 +1,6 @@
 """Recipes in two real processes, one after another, and what each process was left with."""
 
 import os
-import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from ppspeech.errors import ModelError
 from ppspeech.privacy.gradients import PoissonBatches
 from ppspeech.training.private import PrivacyHook
 from ppspeech.training.recipe import run_recipe
+from tests.ports import free_port
 
 TWO = ["--trainer.devices", "2", "--trainer.strategy", "ddp"]
 QUIET = ["--trainer.enable_progress_bar", "false", "--trainer.accelerator", "cpu", "--trainer.logger", "false"]
@@ -68,10 +68,7 @@ def comparable(name: str, value: torch.Tensor) -> torch.Tensor:
 
 def in_two_processes(recipes: Mapping[str, list[str]], folder: Path) -> dict[str, list[dict[str, Any]]]:
     """What both processes were left with, by recipe."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    multiprocessing.spawn(_process, args=(dict(recipes), str(folder), port), nprocs=2)  # type: ignore[no-untyped-call]
+    multiprocessing.spawn(_process, args=(dict(recipes), str(folder), free_port()), nprocs=2)  # type: ignore[no-untyped-call]
     return {name: [torch.load(folder / f"{name}-{rank}.pt") for rank in (0, 1)] for name in recipes}
 
 
