@@ -19,7 +19,7 @@ from ppspeech.service.client.session import ClientSession
 from ppspeech.service.requests import Ask, Request, send_request
 from tests.service.database import database, emptied, key_file
 
-PATIENT = Limits(handshake_seconds=60, message_seconds=60)
+PATIENT = Limits(handshake_seconds=60, message_seconds=3600)
 
 
 @pytest.fixture(scope="module")

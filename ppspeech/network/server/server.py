@@ -289,6 +289,7 @@ class Server:
     def _fork(self, waiting: _Waiting) -> None:
         connection = waiting.connection
         reader, writer = os.pipe()
+        parent = os.getpid()
         sys.stdout.flush()
         sys.stderr.flush()
         try:
@@ -300,7 +301,7 @@ class Server:
             self._refuse(waiting, "no_process")
             return
         if pid == 0:
-            self._be_child(waiting, reader, writer)
+            self._be_child(waiting, reader, writer, parent)
         os.setpgid(pid, pid)  # as the child does, whoever comes first: it is ended with all its own children
         os.close(writer)
         connection.close()
@@ -313,7 +314,7 @@ class Server:
         self._children[reader] = _Child(pid, reader, waiting.who, now, kill_at)
         self._selector.register(reader, selectors.EVENT_READ)
 
-    def _be_child(self, waiting: _Waiting, reader: int, writer: int) -> NoReturn:
+    def _be_child(self, waiting: _Waiting, reader: int, writer: int, parent: int) -> NoReturn:
         """Be the process of one session."""
         try:
             os.setpgid(0, 0)
@@ -325,7 +326,7 @@ class Server:
             for pipe in (reader, *self._children):
                 os.close(pipe)
             bounds = self._limits, self._capacity
-            be_worker(waiting.connection, self._services, self._context, *bounds, writer, waiting.web)
+            be_worker(waiting.connection, self._services, self._context, *bounds, writer, waiting.web, parent)
         finally:
             os._exit(0)
 

@@ -1,5 +1,6 @@
 """One session in a process of its own: what the child of a server does, and what it reports to its parent."""
 
+import ctypes
 import json
 import logging
 import os
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REPORT_BYTES = 4096
+TELL_OF_PARENTS_END = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,9 @@ def be_worker(
     capacity: Capacity,
     report: int,
     web: "WebDoor | None" = None,
+    parent: int | None = None,
 ) -> None:
-    """Run one session; the process is to be left afterwards.
+    """Run one session; the process is to be left afterwards, and ends when its `parent` does, however that is.
 
     `report`: the pipe to the parent; it gets a line of JSON when the client has been greeted, when it has
     said something, and at the end. `web`: by which door the client came, if it was that of pages; it may then be a file
@@ -67,6 +70,7 @@ def be_worker(
     failure: str | None = None
     channel: StreamChannel | None = None
     try:
+        end_with(parent)
         bound_memory(capacity.session_bytes)
         deadline = time.monotonic() + limits.handshake_seconds
         if context is not None:
@@ -91,6 +95,14 @@ def be_worker(
     logging.shutdown()
     sys.stdout.flush()
     _say(report, {"failure": failure, "sent": sent, "received": received})
+
+
+def end_with(parent: int | None) -> None:
+    """Be told to stop when the parent ends: one that was killed counts our place no longer, and another may serve."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(TELL_OF_PARENTS_END, signal.SIGTERM)
+    if parent not in (None, os.getppid()):  # it ended before we had asked
+        raise Stopped
 
 
 def bound_memory(extra: int) -> None:
