@@ -181,6 +181,7 @@ WORDS = [
         "training in two processes",
         f"ppspeech train keyword_hmm --data.corpus packed --trainer.devices 2 --trainer.strategy ddp {QUICK}",
         "test_accuracy",
+        slow=True,
     ),
     Step("a checkpoint without a guarantee stays here", "ppspeech export {checkpoint} --out words", "--not-private", 2),
     Step("unless one says so", "ppspeech export {checkpoint} --out words --not-private", "words: keyword_hmm"),
