@@ -3,6 +3,7 @@
 from tests.mutants.mutant import mutant
 
 EXPORT, WATCH, HEADS = "service/export.py", "protocols/words/watch.py", "service/client/heads.py"
+IDENTIFY = "protocols/speakers/identify.py"
 CONNECT, SPEAKERS = "service/client/connect.py", "service/client/speakers.py"
 WAKE, BRIDGE = "service/client/wake.py", "service/client/wyoming_bridge.py"
 TESTS, WAKE_TESTS, WATCH_TESTS = (
@@ -73,7 +74,13 @@ HEADS_MUTANTS = [
         "crowds: a key for names without end",
         "a server that is told places reads the client's key, and with it every voice it asked with",
         "tests/service/test_crowds.py::test_a_name_may_be_the_servers",
-        (SPEAKERS, "told = self._terms.places.bit_length() if is_told else 0", "told = 0"),
+        (SPEAKERS, 'told = self._terms.places.bit_length() if self._terms.names == "server" else 0', "told = 0"),
+    ),
+    mutant(
+        "speakers: a server is told more than a place",
+        "a server that cheats reads bits of the voice, and of the key, in place of a name's",
+        "tests/protocols/test_speaker_identification.py::test_a_server_is_told_as_many_bits_as_name_a_place",
+        (IDENTIFY, "masked.in_ring(Ring(job.told)).open_to", "masked.open_to"),
     ),
     mutant(
         "crowds: a key for claims without end",

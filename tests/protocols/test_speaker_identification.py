@@ -77,6 +77,20 @@ def test_many_voices_against_plain_scores() -> None:
         assert identify(who, embedding)[:2] == (None, Identity(wanted))
 
 
+@pytest.mark.parametrize(("places", "bits"), [(9, 4), (33, 6)])
+def test_a_server_is_told_as_many_bits_as_name_a_place(places: int, bits: int) -> None:
+    """Of all that a client sends these alone are not masked: of its voice, or of its key, whatever the server does."""
+    who = enrolled(9, places, "server")
+    _, _, ours, _ = ask(
+        lambda met: identify_as_client(met, who.job, MODELS[:, 3]),
+        lambda met: identify_as_server(met, who.job, who.arrange()),
+    )
+    opened = [each.payload for each in ours.entries if each.kind == CryptoKind.OPEN]
+    assert who.job.told == bits
+    assert [each is not None and len(each) == 1 and each[0] < 1 << bits for each in opened] == [True]
+    assert enrolled(9, places).job.told == 0
+
+
 def test_t_norm_rejects_as_in_the_clear() -> None:
     cohort = unit(generator.normal(size=(32, 12)))
     job = Identification(LinearPlan(32, 10, 12, reach=3), "server")

@@ -16,6 +16,7 @@ from torch import Tensor
 from ppspeech.arrays import Reals
 from ppspeech.audio import Mfcc, write_audio
 from ppspeech.bundle import Bundle, BundleConfig, write_bundle
+from ppspeech.crypto.lattice import LatticeParameters
 from ppspeech.errors import BundleError, CorpusError, ModelError, PeerGoneError, PpspeechError, RangeError
 from ppspeech.models import Impostors, fit_mixture, rare_score
 from ppspeech.models.speakers import SpeakerVerifier
@@ -280,14 +281,26 @@ def test_mixtures_of_few_voices_are_served_however_narrow(covariance: Any, tmp_p
         scoring.check(bundle.verifier.means([frames(bundle, seed)]))
 
 
-def test_names_may_be_the_servers(serve: Serve, bundle: Bundle) -> None:
-    deployment = SpeakerDeployment(places=2, threshold=0.9, names="server", enrolls=True)
+@pytest.mark.parametrize("scoring", ["linear", "gmm"])
+def test_names_may_be_the_servers(
+    scoring: Any, serve: Serve, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And then the client's key is used for no more questions than it can lose bits."""
+    threshold = 0.9 if scoring == "linear" else 0.0
+    deployment = SpeakerDeployment(
+        places=2, scoring=scoring, threshold=threshold, frames=40, names="server", enrolls=True
+    )
     with serve({"voices": bundle}, speakers=deployment) as running, ask(running, bundle) as client:
         enroll_all(client)
-        answer = client.identify([said(1)], RATE)
-        assert answer.value is None
+        monkeypatch.setattr(LatticeParameters, "leakable_bits", 2 * 2)  # nobody, or one of two: 2 bits
+        keys = []
+        for _ in range(3):
+            assert client.identify([said(1)], RATE).value is None
+            assert client._session is not None
+            keys.append(client._session.met.lattice.public_key)
+        assert keys[0] == keys[1] != keys[2]
     file = running.log.parent / "identified.jsonl"
-    assert [json.loads(line)["speaker"] for line in file.read_text().splitlines()] == ["bob"]
+    assert [json.loads(line)["speaker"] for line in file.read_text().splitlines()] == ["bob"] * 3
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert "bob" not in running.log.read_text()
 

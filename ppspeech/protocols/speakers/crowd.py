@@ -57,7 +57,7 @@ from ppspeech.protocols.speakers.crowd_gallery import (
     Recipient,
 )
 from ppspeech.protocols.speakers.crowd_shards import cut
-from ppspeech.protocols.speakers.identify import FOLLOWED, Identity, say
+from ppspeech.protocols.speakers.identify import TOLD, Identity, say
 
 crowd = register_protocol(
     "speaker_identification_crowd",
@@ -65,7 +65,7 @@ crowd = register_protocol(
     "threshold, or nobody's if none is, to the client or the server",
     leakage="the number of places and of an embedding's numbers, and the longest name there may be; of speakers whose "
     "scores are less than 14/512 apart any may count as the best",
-    assumptions=FOLLOWED,
+    assumptions=TOLD,
     terms=CrowdTerms,
 )
 

@@ -7,6 +7,9 @@
     4. client, server the decision on the best score (`norm`); a rejected name becomes nobody's
     5. the named party gets the name: client, server, or a third that gets one share from each
 
+To the server a name is a number, of the place where it has put it: of what the client sends, no more bits than that has
+are of anything it has decrypted, whatever the server does (Theorem 2.32 in docs/theory/asking.md).
+
 Linear scorers are arranged anew for every query. Mixtures, a hundred times dearer because the components of all places
 are joined, are arranged once: places are never opened, only names are, so that a new order would hide nothing more.
 T-norm moves and scales all scores of a trial alike, so that it does not change who is best: it enters in step 4 only.
@@ -21,7 +24,7 @@ from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals, Residues
 from ppspeech.channel import Channel
-from ppspeech.crypto import pack_numbers, packed_bytes, uniform_residues, unpack_numbers
+from ppspeech.crypto import Ring, pack_numbers, packed_bytes, uniform_residues, unpack_numbers
 from ppspeech.crypto.shares import (
     TEXT_RING,
     Cost,
@@ -54,13 +57,17 @@ FOLLOWED = (
     "both follow the protocol (an active client can shift its share of a score: it bends the name, and reads the names "
     f"of all who are enrolled in about as many questions); {ASSUMPTIONS}"
 )
+TOLD = (
+    f"{FOLLOWED}; a server that is told the name learns of voice and key no more than ⌈log2(places + 1)⌉ bits a question, "
+    "whatever it does"
+)
 
 identification = register_protocol(
     "speaker_identification",
     functionality="the name of the enrolled speaker whose model scores best, or nobody's if it is below the threshold, "
     "to the client or the server",
     leakage=LEAKAGE,
-    assumptions=FOLLOWED,
+    assumptions=TOLD,
     terms=LinearPlan,
 )
 to_third = register_protocol(
@@ -75,7 +82,7 @@ mixture_identification = register_protocol(
     functionality="the name of the enrolled speaker whose mixture fits the client's frames best, or nobody's if it is "
     "below the threshold, to the client or the server",
     leakage="the padded number of frames, components, places (models and dummies together) and the longest name",
-    assumptions=FOLLOWED,
+    assumptions=TOLD,
     terms=MixturePlan,
 )
 
@@ -100,6 +107,11 @@ class Identification:
     def names(self) -> tuple[int, int]:
         """The shape of all places' names: `(places, residues)`."""
         return self.plan.models, text_size(self.longest_name)
+
+    @property
+    def told(self) -> int:
+        """Bits that the server is told: of a place, or nobody's; 0 where the name is another's."""
+        return self.plan.models.bit_length() if self.recipient == "server" else 0
 
     @property
     def cost(self) -> Cost:
@@ -217,7 +229,10 @@ def name_best(
     """Steps 3 to 5, of either party, from our shares `(rows, columns)`: the answer, or None where it is another's."""
     plan = job.plan
     scores = plan.all_scores(engine, shares)
-    names = np.zeros(job.names, np.uint64) if arranged is None else arranged.names
+    places, residues = job.names
+    names = np.zeros((places, 1 if job.told else residues), np.uint64)
+    if arranged is not None:
+        names = 1 + np.arange(places, dtype=np.uint64)[:, None] if job.told else arranged.names
     with engine.in_flights():
         best, name = knock_out(scores[: plan.models], Shared(engine, names, TEXT_RING))
     tried = concatenate([best, scores[plan.models :]])
@@ -227,8 +242,15 @@ def name_best(
         third.send(Kind.NAME_SHARE, pack_numbers(masked.residues, TEXT_RING.bits))
     if job.recipient == "third":
         return None
-    opened = masked.open_to(Side.SECOND if job.recipient == "client" else Side.FIRST)
-    return None if opened is None else Identity(read_text(opened))
+    if job.recipient == "client":
+        opened = masked.open_to(Side.SECOND)
+        return None if opened is None else Identity(read_text(opened))
+    opened = masked.in_ring(Ring(job.told)).open_to(Side.FIRST)
+    if opened is None:
+        return None
+    assert arranged is not None
+    at = int(opened[0])
+    return Identity(read_text(arranged.names[at - 1]) if 0 < at <= places else None)
 
 
 def learn_name(client: Channel, server: Channel, job: Identification) -> Identity:

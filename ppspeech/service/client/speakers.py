@@ -78,8 +78,7 @@ class AskSpeakers:
             raise ModelError(f"{self._name} verifies claims only: hardened and normed mixtures give no names")
         if name_bytes(self._terms) > MOST_BYTES:
             raise WrongSessionError(f"{self._name} would exchange {name_bytes(self._terms):,} bytes for a name")
-        is_told = self._terms.names == "server" and self._terms.scoring == "crowd"
-        told = self._terms.places.bit_length() if is_told else 0
+        told = self._terms.places.bit_length() if self._terms.names == "server" else 0
         voice, clock, session = self._voice(sounds, rate), Clock(), self._client.session(meet_as_client, told=told)
         with session.asking(Request(Ask.IDENTIFY)) as record:
             met = replace(session.met, channel=record)
