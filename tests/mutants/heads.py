@@ -83,6 +83,24 @@ HEADS_MUTANTS = [
         (IDENTIFY, "masked.in_ring(Ring(job.told)).open_to", "masked.open_to"),
     ),
     mutant(
+        "crowds: who is new is taken in by nobody",
+        "sessions of a crowd that grows need more memory than they may have, and nobody is named any more",
+        "tests/service/test_crowds.py::test_who_comes_is_encoded_once_and_not_by_every_session",
+        ("network/server/server.py", "                    service.refresh()\n", "                    pass\n"),
+    ),
+    mutant(
+        "crowds: a session keeps whomever it takes in",
+        "whoever enrolls many ends the sessions that are open",
+        "tests/service/test_crowds.py::test_who_comes_is_encoded_once_and_not_by_every_session",
+        ("service/server/linear_scoring.py", "self._own.room = KEPT_BLOCKS", "self._own.room = None"),
+    ),
+    mutant(
+        "crowds: a store that is waited for",
+        "while the database is gone nobody is let in, whatever they ask for",
+        "tests/service/test_crowds.py::test_a_store_that_is_not_there_is_not_waited_for",
+        ("service/server/speakers.py", " and self.gallery.is_up():", ":"),
+    ),
+    mutant(
         "crowds: a key for claims without end",
         "a server that is told decisions reads the client's key, and with it every voice it asked with",
         "tests/service/test_crowds.py::test_a_decision_may_be_the_servers",

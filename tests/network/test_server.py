@@ -185,6 +185,33 @@ def test_a_session_that_fails_hurts_no_other(capfd: pytest.CaptureFixture[str]) 
     assert "SECRET" not in heard.out + heard.err
 
 
+def test_what_is_new_is_taken_in_between_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for all sessions that follow, seldom, and an error of it ends nothing."""
+    monkeypatch.setattr(server_module, "REFRESH_SECONDS", 0.0)
+    taken = [0]
+
+    def refresh() -> None:
+        taken[0] += 1
+        if taken[0] == 2:
+            raise RuntimeError("SECRET")
+
+    def tell(channel: Channel, _: Any) -> None:
+        channel.send(1, bytes(taken))
+
+    def heard(server: RunningServer) -> int:
+        with connect(server.address, "tell", {}, insecure=True, limits=QUICK) as channel:
+            return channel.receive(1, size=1)[0]
+
+    services = {"tell": Service(tell, {}, refresh), "hang": Service(hang)}
+    with in_background(Server(Address("127.0.0.1", 0), services, insecure=True, limits=QUICK)) as server:
+        assert [heard(server) for _ in range(3)] == [1, 2, 3]
+    assert counted(server).finished == 3
+    monkeypatch.setattr(server_module, "REFRESH_SECONDS", 100.0)
+    taken[0] = 4
+    with in_background(Server(Address("127.0.0.1", 0), services, insecure=True, limits=QUICK)) as server:
+        assert [heard(server) for _ in range(3)] == [5, 5, 5]
+
+
 def test_what_a_session_leaves_behind_is_ended() -> None:
     with in_background(make_server()) as server:
         with connect(server.address, "forks", {}, insecure=True) as channel:

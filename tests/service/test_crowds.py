@@ -1,5 +1,6 @@
 """Crowds behind a service: names and claims as in the clear, from who was there and who came later; chosen by size."""
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -11,13 +12,15 @@ import pytest
 
 from ppspeech.audio import Mfcc
 from ppspeech.bundle import Bundle
-from ppspeech.crypto.lattice import LatticeParameters
+from ppspeech.crypto.lattice import KeyHolder, LatticeParameters, client_finish
 from ppspeech.errors import BundleError, PpspeechError, WrongSessionError
-from ppspeech.protocols.speakers.crowd_gallery import EMPTY
+from ppspeech.network.server import server as server_module
+from ppspeech.protocols.speakers.crowd_gallery import EMPTY, CrowdTerms
+from ppspeech.protocols.speakers.crowd_shards import CrowdShard, cut
 from ppspeech.service import SpeakerDeployment, connect_through
 from ppspeech.service.client import speakers as client_module
 from ppspeech.service.plan import plan_speakers
-from ppspeech.service.server import stores
+from ppspeech.service.server import linear_scoring, stores
 from ppspeech.service.server.cohort import Rule
 from ppspeech.service.server.linear_scoring import CrowdScoring
 from ppspeech.service.server.speakers import ServedSpeakers, SpeakerFiles
@@ -173,9 +176,11 @@ def test_clusters_that_cannot_be_are_refused(
 
 def test_a_gallery_tells_of_newcomers_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "AT_A_TIME", 3)
+    monkeypatch.setattr(stores, "STRETCH", 5)
+    nobody = np.zeros(20, np.uint8)
     gallery = Gallery(tmp_path / "gallery.sqlite", "model", 20, 4)
     places = {f"p{each}": gallery.enroll(f"p{each}", np.eye(4)[each % 4]) for each in range(8)}
-    parts = list(gallery.newcomers(()))
+    parts = list(gallery.newcomers(nobody))
     assert [len(part) for part in parts] == [3, 3, 2]
     told = {name: int(place) for part in parts for name, place in zip(part.names, part.places, strict=True)}
     assert told == places
@@ -183,12 +188,117 @@ def test_a_gallery_tells_of_newcomers_only(tmp_path: Path, monkeypatch: pytest.M
         part.templates[at] @ np.eye(4)[int(name[1]) % 4] for part in parts for at, name in enumerate(part.names)
     ]
     assert templates == [1.0] * 8
-    assert list(gallery.newcomers(set(told.values()))) == []
+    known = nobody.copy()
+    known[list(told.values())] = 1
+    assert list(gallery.newcomers(known)) == []
     late = gallery.enroll("late", np.eye(4)[0])
-    (part,) = gallery.newcomers(set(told.values()))
+    (part,) = gallery.newcomers(known)
     assert (part.names, part.places.tolist()) == (["late"], [late])
     with pytest.raises(PpspeechError, match="somebody is enrolled at place"):
-        list(Gallery(tmp_path / "gallery.sqlite", "model", 1, 4).newcomers(()))
+        list(Gallery(tmp_path / "gallery.sqlite", "model", 1, 4).newcomers(nobody[:1]))
+
+
+def encoded_by(monkeypatch: pytest.MonkeyPatch, file: Path) -> Callable[[], list[int]]:
+    """Which processes have encoded a block, one after the other."""
+    encode = CrowdShard._encoded
+
+    def noted(*given: Any) -> Any:
+        with file.open("a") as notes:
+            notes.write(f"{os.getpid()}\n")
+        return encode(*given)
+
+    monkeypatch.setattr(CrowdShard, "_encoded", noted)
+    return lambda: [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+@pytest.mark.parametrize("room", [0, 32])
+def test_who_comes_is_encoded_once_and_not_by_every_session(
+    room: int, serve: Serve, bundle: Bundle, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the server between sessions; one that is open takes in for itself who comes meanwhile, within its room."""
+    monkeypatch.setattr(server_module, "REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr(server_module, "REST", 0)
+    monkeypatch.setattr(linear_scoring, "KEPT_BLOCKS", room)
+    encoders = encoded_by(monkeypatch, tmp_path / "encoders")
+    deployment = SpeakerDeployment(places=3000, scoring="crowd", threshold=THRESHOLD, enrolls=True)
+    with serve({"voices": bundle}, speakers=deployment, limit=100) as running:
+        parent = running.process.pid
+        with connect_through(running.door(), bundle=bundle) as early:
+            assert early.identify([voice(0)], RATE).value is None
+            for name, seed in ENROLLED.items():
+                with connect_through(running.door(), bundle=bundle) as client:
+                    client.enroll(name, [voice(seed)], RATE)
+            before = len(encoders())
+            assert early.identify([voice(1)], RATE).value == "bob"
+            own = encoders()[before:]
+            assert own
+            assert parent not in own
+            assert early.identify([voice(1)], RATE).value == "bob"
+            assert len(encoders()) - before == len(own) * (1 if room else 2)
+        with connect_through(running.door(), bundle=bundle) as client:
+            before = len(encoders())
+            assert client.identify([voice(2)], RATE).value == "größe"
+            assert client.identify([voice(0)], RATE).value == "ann"
+            assert len(encoders()) == before
+        assert encoders().count(parent) >= 1
+
+
+def test_servers_of_one_store_take_in_who_came_at_another(bundle: Bundle, tmp_path: Path) -> None:
+    chosen = SpeakerDeployment(places=3000, scoring="crowd", threshold=THRESHOLD, enrolls=True)
+    one, other = (ServedSpeakers.of("voices", bundle, chosen, SpeakerFiles.at(tmp_path)) for _ in range(2))
+    places = {one.gallery.enroll(name, direction(bundle, seed)) for name, seed in ENROLLED.items()}
+    assert isinstance(other.scoring, CrowdScoring)
+    assert not other.scoring.known.any()
+    other.refresh()
+    assert set(np.flatnonzero(other.scoring.known)) == places
+    made = other.scoring._names
+    other.refresh()
+    assert other.scoring._names is made, "nobody is new"
+
+
+def test_a_store_that_is_not_there_is_not_waited_for(
+    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = SpeakerDeployment(places=3000, scoring="crowd", threshold=THRESHOLD, enrolls=True)
+    served = ServedSpeakers.of("voices", bundle, chosen, SpeakerFiles.at(tmp_path))
+    served.gallery.enroll("ann", direction(bundle, 0))
+    assert isinstance(served.scoring, CrowdScoring)
+    with monkeypatch.context() as gone:
+        gone.setattr(Gallery, "is_up", lambda _: False)
+        served.refresh()
+        assert not served.scoring.known.any()
+    served.refresh()
+    assert served.scoring.known.sum() == 1
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_blocks_that_are_made_for_each_reply_are_the_same(room: int) -> None:
+    plan = CrowdTerms(8, 5000)
+    shards = [CrowdShard(plan.product, plan.blocks) for _ in range(2)]
+    shards[1].room = room
+    key = KeyHolder()
+    drawn = np.random.default_rng(0)
+    vector, polynomials = drawn.integers(0, 1 << 27, size=8), np.zeros((8, 2048), np.int64)
+    polynomials[:, 0] = [int(each) * key.parameters.prime >> 27 for each in vector]
+    query = key.query(plan.product.job, polynomials)
+    slots, weights = np.array([1, 2000, 4099]), drawn.integers(-4096, 4096, size=(3, 8)).astype(np.int16)
+    right = np.zeros(3 * 2048, np.int64)
+    right[slots] = weights.astype(np.int64) @ vector
+    found = []
+    for shard in shards:
+        shard.put(slots, weights)
+        given = (key.public_key, key.coins, query)
+        rows = shard.reply(*(np.frombuffer(each, np.uint8) for each in given))
+        replies, shares, filled = cut(plan.product, rows)
+        ours = np.concatenate([client_finish(key, plan.product, each.tobytes())[0] for each in replies])
+        found.append((ours.astype(np.uint32) + shares, filled))
+    assert [each.encoded is None for each in shards[1]._blocks] == [not room, False, True]
+    assert shards[1].room == 0
+    for shares, _ in found:  # 5 bits below a step of 2^-24, of which a reply adds less than 410
+        off = (shares - (right << 5).astype(np.uint32)).astype(np.int32)
+        assert np.abs(off.astype(np.int64)).max() < 410 << 5
+    assert found[0][1].nonzero()[0].tolist() == slots.tolist()
+    assert (found[0][1] == found[1][1]).all()
 
 
 def test_a_plan_of_a_crowd_states_sizes(bundle: Bundle) -> None:

@@ -282,9 +282,7 @@ def test_mixtures_of_few_voices_are_served_however_narrow(covariance: Any, tmp_p
 
 
 @pytest.mark.parametrize("scoring", ["linear", "gmm"])
-def test_names_may_be_the_servers(
-    scoring: Any, serve: Serve, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_may_be_the_servers(scoring: Any, serve: Serve, bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     """And then the client's key is used for no more questions than it can lose bits."""
     threshold = 0.9 if scoring == "linear" else 0.0
     deployment = SpeakerDeployment(

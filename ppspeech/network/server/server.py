@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
+REFRESH_SECONDS = 1.0  # at least, between two times that services take in what is new
+REST = 4  # times as long as that took it is left alone
 CALLS = 64  # that are taken in one step
 HUNG_UP = getattr(select, "POLLRDHUP", 0)  # where a system has it; others tell of connections that are lost
 KILL_SECONDS = 2.0  # how much later than its own deadline a process is killed
@@ -78,6 +80,8 @@ class Server:
     Two duties come with the fork. Load what the services need before `run`, but do not start threads (OpenMP, torch)
     there: they do not survive it. And hold no generator of random numbers there: every session would draw the same.
 
+    What grows while the server runs is taken in between sessions (`Service.refresh`), once for all that follow.
+
     The socket is bound when the server is made; clients can connect from then on, and are served from `run` on.
 
     `address`: where to listen; port 0 takes a free one, and `address` says which. `insecure`: plain TCP, on a loopback
@@ -112,6 +116,7 @@ class Server:
         self._children: dict[int, _Child] = {}  # by their pipe
         self._silent: dict[int, _Waiting] = {}  # by their descriptor, oldest first
         self._ready: list[_Waiting] = []  # in the order in which they spoke
+        self._refresh_at = 0.0
         self._stopping = threading.Event()
         self._listening: dict[socket.socket, WebDoor | None] = {listen(address): None}
         self.address = _bound(address, *self._listening)
@@ -286,7 +291,22 @@ class Server:
         """Sessions that have not begun, by neighborhood."""
         return Counter(child.who for child in self._children.values() if not child.opened)
 
+    def _refresh(self) -> None:
+        """Have services take in what is new before somebody inherits it: seldom, so that connections do not wait."""
+        began = time.monotonic()
+        if began < self._refresh_at:
+            return
+        for name, service in self._services.items():
+            try:
+                if service.refresh is not None:
+                    service.refresh()
+            except Exception as error:  # sessions meet it too, and end by themselves
+                logger.warning("what is new of %s is not taken in: %s", name, type(error).__name__)
+        now = time.monotonic()
+        self._refresh_at = now + max(REFRESH_SECONDS, REST * (now - began))
+
     def _fork(self, waiting: _Waiting) -> None:
+        self._refresh()
         connection = waiting.connection
         reader, writer = os.pipe()
         parent = os.getpid()

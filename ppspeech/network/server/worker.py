@@ -38,11 +38,13 @@ TELL_OF_PARENTS_END = 1  # PR_SET_PDEATHSIG of prctl(2)
 class Service:
     """A party program that a server offers. `program`: called with the channel and the session's public parameters.
     `params`: the only parameters it is offered with; None leaves them to the client, and the program must judge them
-    itself, for instance whether the sizes they ask for can be borne.
+    itself, for instance whether the sizes they ask for can be borne. `refresh`: called now and then in the server's
+    process, before it forks, so that sessions inherit what it has taken in; it reads no byte of a client's connection.
     """
 
     program: Callable[[Channel, Params], object]
     params: Params | None = None
+    refresh: Callable[[], None] | None = None
 
 
 class Stopped(BaseException):

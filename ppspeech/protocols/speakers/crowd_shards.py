@@ -41,16 +41,21 @@ class Shards(Protocol):
 
 
 class Block(NamedTuple):
-    """Slots that are multiplied together, as of one time."""
+    """Slots that are multiplied together, as of one time. `encoded`: None where that is done for each reply."""
 
-    encoded: EncodedWeights
+    encoded: EncodedWeights | None
     filled: Bits
 
 
 class CrowdShard:
     """Some blocks of a gallery, empty at first. `product`: how a vector is multiplied into one block. `blocks`: how
     many, from the slot `first` on. `workers`: threads. Raises RangeError without a block.
+
+    `room`: in how many more blocks somebody new may come until blocks are no longer kept as they are multiplied, 16 KB
+    a feature, but made for each reply and forgotten; None for any number.
     """
+
+    room: int | None = None
 
     def __init__(self, product: MatrixPlan, blocks: int, first: int = 0, workers: int = 1) -> None:
         if blocks < 1 or first < 0:
@@ -80,9 +85,14 @@ class CrowdShard:
             self._weights[at] = weights[~taken]
             filled[at] = 1
             changed = np.unique(at // self._product.columns)
+            kept = changed if self.room is None else changed[: self.room]
+            self.room = None if self.room is None else self.room - len(kept)
+            for block in changed[len(kept) :]:
+                self._blocks[block] = Block(None, self._part(filled, block).copy())
             with ThreadPoolExecutor(self._workers) as pool:  # gone before anybody forks
-                for block, made in zip(changed, pool.map(lambda each: self._made(each, filled), changed), strict=True):
-                    self._blocks[block] = made
+                made = pool.map(self._encoded, kept)
+                for block, encoded in zip(kept, made, strict=True):
+                    self._blocks[block] = Block(encoded, self._part(filled, block).copy())
 
     def reply(self, key: Bytes, coins: Bytes, query: Bytes) -> Bytes:
         """To a query under this key, a row for every block: what its holder gets, then our shares mod 2^32 of the
@@ -92,12 +102,14 @@ class CrowdShard:
         evaluator = Evaluator(key.tobytes(), coins.tobytes(), self._product.precision.parameters)
         loaded = evaluator.load(self._product.job, query.tobytes(), self._workers)
 
-        def row(block: Block) -> Bytes:
-            reply, share = server_reply(evaluator, self._product, block.encoded, loaded)
+        def row(number: int, block: Block) -> Bytes:
+            encoded = self._encoded(number, block.filled) if block.encoded is None else block.encoded
+            reply, share = server_reply(evaluator, self._product, encoded, loaded)
             return np.frombuffer(reply + share[0].astype("<u4").tobytes() + block.filled.tobytes(), np.uint8)
 
+        blocks = list(self._blocks)
         with ThreadPoolExecutor(self._workers) as pool:
-            return np.stack(list(pool.map(row, list(self._blocks))))
+            return np.stack(list(pool.map(row, range(len(blocks)), blocks)))
 
     def times(self, vector: Short, filled: Bits) -> Short:
         """W d mod 2^32, `(slots,)`, where only those slots of the whole crowd are taken for filled that a reply said
@@ -117,11 +129,14 @@ class CrowdShard:
         """A 1 for every slot that is somebody's, `(slots,)`."""
         return np.concatenate([block.filled for block in self._blocks])
 
-    def _made(self, block: int, filled: Bits) -> Block:
+    def _encoded(self, block: int, filled: Bits | None = None) -> EncodedWeights:
+        """A block as it is multiplied, of those slots alone that are filled, where it is said which."""
+        own = self._part(self._weights, block).T.astype(np.float64)
+        return encode_weights(self._product, own if filled is None else own * filled)
+
+    def _part(self, slots: NDArray[Any], block: int) -> NDArray[Any]:
         size = self._product.columns
-        part = slice(block * size, (block + 1) * size)
-        own = self._weights[part].T.astype(np.float64)
-        return Block(encode_weights(self._product, own), filled[part].copy())
+        return slots[block * size : (block + 1) * size]
 
 
 @lru_cache(maxsize=4)

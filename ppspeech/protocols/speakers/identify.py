@@ -58,8 +58,8 @@ FOLLOWED = (
     f"of all who are enrolled in about as many questions); {ASSUMPTIONS}"
 )
 TOLD = (
-    f"{FOLLOWED}; a server that is told the name learns of voice and key no more than ⌈log2(places + 1)⌉ bits a question, "
-    "whatever it does"
+    f"{FOLLOWED}; a server that is told the name learns of voice and key no more than ⌈log2(places + 1)⌉ bits a "
+    "question, whatever it does"
 )
 
 identification = register_protocol(

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.arrays import Bytes, Reals
+from ppspeech.arrays import Bits, Bytes, Reals
 from ppspeech.cluster import shards as on_cluster
 from ppspeech.errors import PpspeechError
 from ppspeech.models import FEWEST_PEOPLE, Impostors
@@ -40,6 +40,7 @@ from ppspeech.service.tasks.speakers import Speakers
 SMALLEST_SPREAD = 1 / 8
 """Of impostors' cosines: a template that all impostors are equally far from must not be normed beyond the range."""
 HIGHEST = 1.25  # a threshold of a crowd: nobody reaches it
+KEPT_BLOCKS = 32  # of a crowd that a session keeps for those who came since it began: 4 MB each, of 256 numbers a voice
 CAUTION = 3.0  # standard deviations, of as many coins as bits, by which a code must be more like somebody than all are
 
 
@@ -212,18 +213,29 @@ class CrowdScoring:
             raise PpspeechError(f"a threshold of a crowd is a cosine, 0 to 1, got {rule.threshold}")
         self._terms = terms
         self._rule = rule
-        self.known: set[int] = set()
-        """Places of who is in the crowd."""
+        self.known: Bits = np.zeros(terms.places, np.uint8)
+        """A 1 for the place of everybody who is in the crowd."""
         plan = terms.crowd
-        held = shards or OwnShards([CrowdShard(plan.product, plan.blocks, workers=WORKERS)])
+        self._own = CrowdShard(plan.product, plan.blocks, workers=WORKERS) if shards is None else None
+        held = shards or OwnShards([] if self._own is None else [self._own])
         self._names = self._claims = Crowd.empty(plan, held)
 
     def check(self, template: Reals) -> None:
         """Every direction fits."""
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process holds the crowd, and sessions that are forked from it inherit whom it knows."""
+        return self._own is not None
+
+    def begin_session(self) -> None:
+        """Be a session: whom the server has not taken in before it forked takes memory of the session's own."""
+        if self._own is not None:
+            self._own.room = KEPT_BLOCKS
+
     def warm(self, enrolled: Enrolled) -> None:
         """Add who is not in it yet. Galleries only grow: blocks of slots where nobody is new are kept."""
-        new = np.flatnonzero([int(place) not in self.known for place in enrolled.places])
+        new = np.flatnonzero(self.known[enrolled.places] == 0)
         if not len(new):
             return
         plan, templates, places = self._terms.crowd, enrolled.templates[new], enrolled.places[new]
@@ -231,7 +243,7 @@ class CrowdScoring:
         entries = Entries.of(plan, templates, [enrolled.names[each] for each in new], shared)
         self._names = self._names.added(entries, places)
         self._claims = self._claims.named(entries.with_thresholds(alone), 1 + places)
-        self.known |= {int(place) for place in places}
+        self.known[places] = 1
 
     def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
         """One claim, against all places; `enrolled`: at least those who are not in it yet."""

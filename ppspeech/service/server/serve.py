@@ -31,7 +31,7 @@ from ppspeech.service.export_spotting import SpotDeployment
 from ppspeech.service.offer import DESCRIBE, HEALTH, NOT_NOW, check_name, describe
 from ppspeech.service.page import page_files
 from ppspeech.service.server.book import Program, SessionBook, Tally, Visitor
-from ppspeech.service.server.session import Served, run_session
+from ppspeech.service.server.session import Refreshed, Served, run_session
 from ppspeech.service.server.sources import Choices, Source, named, served_as
 from ppspeech.service.server.speakers import SpeakerDeployment
 from ppspeech.service.server.stores import QueryBudget
@@ -127,7 +127,11 @@ def services_of(served: Sequence[Served], files: ServiceFiles) -> dict[str, Serv
 
     programs = {each.offer.name: (session(each), each.offer.agreement) for each in served}
     programs |= {DESCRIBE: (say_offers, {}), HEALTH: (say_health, {})}
-    return {name: Service(files.book.observed(name, program), params) for name, (program, params) in programs.items()}
+    growing = {each.offer.name: each.refresh for each in served if isinstance(each, Refreshed)}
+    return {
+        name: Service(files.book.observed(name, program), params, growing.get(name))
+        for name, (program, params) in programs.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ppspeech.channel import Channel
 from ppspeech.errors import BadSequenceError, BadTypeError, RangeError
@@ -47,6 +47,14 @@ class Served(Protocol):
     def meet(self, channel: Channel, visitor: Visitor) -> Mapping[Ask, Handler]:
         """Meet one client; the requests that will be answered, and how."""
         ...
+
+
+@runtime_checkable
+class Refreshed(Protocol):
+    """What is served that grows while the server runs."""
+
+    def refresh(self) -> None:
+        """Take in what is new, in the server's process, so that sessions inherit it."""
 
 
 def run_session(served: Served, channel: Channel, tally: Tally, budget: QueryBudget) -> None:

@@ -238,8 +238,20 @@ class ServedSpeakers:
         """Claims and questions of one client."""
         return USUAL_CLAIMS
 
+    def refresh(self) -> None:
+        """Take in who has come since, before a session is forked: or else every session would, for itself alone.
+
+        Of a crowd in this process: others read their gallery whole, and actors are told once. A store that is not there
+        is not waited for; sessions will say so.
+        """
+        if isinstance(self.scoring, CrowdScoring) and self.scoring.is_ours and self.gallery.is_up():
+            for some in self.gallery.newcomers(self.scoring.known):
+                self.scoring.warm(some)
+
     def meet(self, channel: Channel, visitor: Visitor) -> dict[Ask, Handler]:
         """Meet one client; it may claim a place, and what else is offered."""
+        if isinstance(self.scoring, CrowdScoring):
+            self.scoring.begin_session()
         met = meet_as_server(channel)
 
         def verify(record: Channel, _: Request) -> None:

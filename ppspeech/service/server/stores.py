@@ -14,7 +14,7 @@ the server must not see:
 import json
 import os
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.arrays import Reals
+from ppspeech.arrays import Bits, Reals
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.speakers import EncryptedGallery, GalleryPlan, Prober
 from ppspeech.service.store import Place, opened, sealed, table_at, tagged
@@ -36,6 +36,7 @@ MOST_CLIENTS = 100_000  # of one model that have a row each: some ten megabytes
 NEWCOMERS = "newcomers"
 DRAWS = 32  # of a place, before all that are free are listed
 AT_A_TIME = 4096  # speakers of a crowd that are read together
+STRETCH = 4096  # places that are counted together, to see who is new
 UNIT = 1e-3  # how far a direction's length may be from 1
 LARGEST_MEAN = 1e3  # no feature comes near it
 MOST_GALLERIES = 256  # of one model; a client that fills the disk is a client too many
@@ -207,6 +208,10 @@ class Gallery:
         query = "SELECT COUNT(*) FROM speakers WHERE model = ? AND kind = ?"
         return int(self._table.rows(query, *self._own)[0][0])
 
+    def is_up(self) -> bool:
+        """Whether it can be read now."""
+        return isinstance(self._place, Path) or self._place.is_up()
+
     def load(self) -> Enrolled:
         """Everybody. Raises PpspeechError if somebody's place is beyond those there are."""
         if self._loaded is not None and len(self._loaded) == self.count():  # galleries only grow: a size is a state
@@ -217,14 +222,21 @@ class Gallery:
         self._loaded = self._enrolled(rows)
         return self._loaded
 
-    def newcomers(self, known: Collection[int]) -> Iterator[Enrolled]:
-        """Who is at no known place, some at a time: what is too much to be held twice. Raises PpspeechError if
-        somebody's place is beyond those there are.
+    def newcomers(self, known: Bits) -> Iterator[Enrolled]:
+        """Who is at no known place, of `(places,)`, some at a time: what is too much to be held twice. Of a million who
+        are known no list is made: stretches of places are counted. Raises PpspeechError if somebody's place is beyond
+        those there are.
         """
-        if self.count() == len(known):
+        if self.count() == int(known.sum()):
             return
-        rows = self._table.rows("SELECT place FROM speakers WHERE model = ? AND kind = ?", *self._own)
-        new = sorted({place for (place,) in rows} - set(known))
+        query = f"SELECT place / {STRETCH}, COUNT(*) FROM speakers WHERE model = ? AND kind = ? GROUP BY 1 ORDER BY 1"  # noqa: S608
+        new: list[int] = []
+        for stretch, count in self._table.rows(query, *self._own):
+            start = int(stretch) * STRETCH
+            if count != int(known[start : start + STRETCH].sum()):
+                those = "SELECT place FROM speakers WHERE model = ? AND kind = ? AND place >= ? AND place < ?"
+                there = sorted(place for (place,) in self._table.rows(those, *self._own, start, start + STRETCH))
+                new += [place for place in there if place >= len(known) or not known[place]]
         self._check_places(new[-1:])
         for start in range(0, len(new), AT_A_TIME):
             some = new[start : start + AT_A_TIME]
