@@ -21,7 +21,7 @@ from ppspeech.network import Address, WebFile
 from ppspeech.service.page import page_files
 from ppspeech.studio import work
 from ppspeech.studio.choices import Places
-from ppspeech.studio.guard import COOKIE, ENTER, Guard
+from ppspeech.studio.guard import Guard
 from ppspeech.studio.jobs import Job, Jobs
 from ppspeech.studio.models import described
 from ppspeech.studio.runs import release_name, runs
@@ -46,12 +46,13 @@ class Studio:
         self._files = _files()
         self._ended: set[str] = set()
         app = Starlette(routes=self._routes(), lifespan=self._living)
-        self.guard = Guard(app, address=address, token=token, sockets=self._sockets)
+        public = {"/", *(f"/{name}" for name in PAGES), *self._files}
+        self.guard = Guard(app, address=address, token=token, public=public, sockets=self._sockets)
 
     @property
     def entrance(self) -> str:
-        """The address to open."""
-        return f"http://{self.address}{ENTER}?token={self.token}"
+        """The address to open: its page takes the token out of it, and keeps it while its tab is open."""
+        return f"http://{self.address}/speak#token={self.token}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; see `ASGIApp`."""
@@ -71,7 +72,6 @@ class Studio:
         files = [Route(path, self._file(path)) for path in self._files]
         return [
             Route("/", self._page("speak")),
-            Route(ENTER, self._enter),
             *pages,
             *files,
             Route("/api/models", self._models),
@@ -104,17 +104,6 @@ class Studio:
         async def answer(_: Request) -> Response:
             return Response(file.body, media_type=file.media_type)
 
-        return answer
-
-    async def _enter(self, request: Request) -> Response:
-        """The token becomes a cookie; the page goes on by itself, so that the cookie counts as the site's own."""
-        if not self.guard.is_token(request.query_params.get("token")):
-            return JSONResponse({"error": "this is not the studio's token: open the address that it printed"}, 401)
-        answer = HTMLResponse(
-            '<!doctype html><html lang="en"><title>ppspeech studio</title><meta http-equiv="refresh" '
-            'content="0; url=/speak"><a href="/speak">Go on to the studio</a></html>'
-        )
-        answer.set_cookie(COOKIE, self.token, httponly=True, samesite="strict", path="/")
         return answer
 
     async def _models(self, _: Request) -> Response:

@@ -1,19 +1,17 @@
-"""Who may ask the studio anything: the browser that was given its token, for this host, from its own pages."""
+"""Who may ask the studio anything: the page that was given its token, for this host, from its own address."""
 
 import hmac
 import json
-from collections.abc import Callable, Mapping
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ppspeech.network import Address
 
-COOKIE = "ppspeech_studio"
-ENTER = "/enter"
+BEARER = "Bearer "
 MOST_BODY = 2**14  # bytes of a request
-MOST_SENT = 2**12  # bytes of a token or cookie that are looked at
+MOST_SENT = 2**12  # bytes of a token that are looked at
 
 ALWAYS = {
     "X-Content-Type-Options": "nosniff",
@@ -40,15 +38,22 @@ class Guard:
     """In front of the application: refuses whoever does not show the token, or asks in another's name.
 
     `address`: where the studio listens; another `Host` is a name that a stranger lets point here (DNS rebinding).
-    `token`: shown once in the address of `/enter`, then as a cookie that no script reads and no other site sends. To a
-    browser a site has no port: other servers of the same host that it visits are sent the cookie too.
+    `token`: in the address that is printed, behind a #, which browsers send to nobody; the page keeps it for its tab
+    and its port, and shows it in a header of what it asks. It is no cookie: those go to every server of a host,
+    whatever its port. `public`: paths of pages and scripts, the same for everybody, which are given without it.
     What changes anything must come from a page of the studio's own (`Origin`), as JSON of at most `MOST_BODY` bytes.
     """
 
     def __init__(
-        self, app: ASGIApp, *, address: Address, token: str, sockets: Callable[[], tuple[str, ...]] = tuple
+        self,
+        app: ASGIApp,
+        *,
+        address: Address,
+        token: str,
+        public: Container[str] = (),
+        sockets: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
-        self._app, self._token, self._sockets = app, token.encode(), sockets
+        self._app, self._token, self._public, self._sockets = app, token.encode(), public, sockets
         self.hosts = {str(address), f"localhost:{address.port}"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,11 +86,12 @@ class Guard:
         origin, method = headers.get("origin"), scope["method"]
         if origin not in (None, f"http://{headers['host']}"):
             return 403, "a page of another address may not use the studio"
-        if scope["path"] == ENTER:
-            return None  # where the token is shown, and checked
+        if scope["path"] in self._public:  # wherever the link to it was
+            return None if method in {"GET", "HEAD"} else (405, "pages are asked for by GET")
         if headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}:
             return 403, "another site may not use the studio"
-        if not self.is_token(_cookie(headers.get("cookie", ""))):
+        shown = headers.get("authorization", "")
+        if not self.is_token(shown.removeprefix(BEARER) if shown.startswith(BEARER) else None):
             return 401, "open the studio by the address that `ppspeech studio` printed: it has the token"
         if method not in {"GET", "HEAD", "POST"}:
             return 405, "the studio is asked by GET and POST"
@@ -98,18 +104,10 @@ def _headers(scope: Scope) -> dict[str, str] | None:
     found: dict[str, str] = {}
     for name, value in scope["headers"]:
         known = name.decode("latin-1").lower()
-        if known in found and known in {"host", "origin", "cookie", "content-type", "sec-fetch-site"}:
+        if known in found and known in {"host", "origin", "authorization", "content-type", "sec-fetch-site"}:
             return None
         found[known] = value.decode("latin-1")
     return found
-
-
-def _cookie(header: str) -> str | None:
-    try:
-        jar = SimpleCookie(header[:MOST_SENT])
-    except CookieError:
-        return None
-    return jar[COOKIE].value if COOKIE in jar else None
 
 
 async def _body(receive: Receive) -> bytes | None:

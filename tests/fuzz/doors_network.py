@@ -81,11 +81,11 @@ def studio_request() -> Door:
     import asyncio
 
     from ppspeech.studio import Places, Studio
-    from ppspeech.studio.guard import COOKIE, ENTER
+    from ppspeech.studio.guard import BEARER
 
     address = Address("127.0.0.1", 7000)
     studio = Studio(address, "token", Places(new_folder()))
-    own = f"host: {address}\ncookie: {COOKIE}=token\norigin: http://{address}\ncontent-type: application/json\n"
+    own = f"host: {address}\nauthorization: {BEARER}token\norigin: http://{address}\ncontent-type: application/json\n"
 
     async def ask(scope: Any, body: bytes) -> list[Any]:
         said: list[Any] = []
@@ -118,7 +118,7 @@ def studio_request() -> Door:
     many = b'{"protocol": "eigen", "table": "adult", "parties": 99, "epsilon": 1}'
     seeds = (
         f"GET /speak\n{own}\n".encode(),
-        f"GET {ENTER}?token=token\nhost: {address}\n\n".encode(),
+        f"GET /speak\nhost: {address}\n\n".encode(),
         f"POST /api/start/together\n{own}\n".encode() + many,
         f"POST /api/jobs/train-1/stop\n{own}\n{{}}".encode(),
         f"POST /api/start/export\n{own}\n".encode() + b'{"run": "../x", "state": "no"}',

@@ -10,7 +10,23 @@ STUDIO = [
         "studio: no token",
         "whoever is on this machine trains, and reads what models and runs there are",
         f"{TESTS}::test_without_the_token_nothing_is_told {TESTS}::test_without_the_token_nothing_is_started",
-        (GUARD, 'if not self.is_token(_cookie(headers.get("cookie", ""))):', "if False:"),
+        (GUARD, "if not self.is_token(shown.removeprefix(BEARER) if shown.startswith(BEARER) else None):", "if False:"),
+    ),
+    mutant(
+        "studio: the token in what browsers send by themselves",
+        "whoever has another port of this host is sent the token, and trains in somebody's name",
+        f"{TESTS}::test_the_token_is_taken_from_its_header_alone",
+        (
+            GUARD,
+            'headers.get("authorization", "")',
+            'headers.get("authorization", BEARER + headers.get("cookie", "").rpartition("=")[2])',
+        ),
+    ),
+    mutant(
+        "studio: everything is public",
+        "whoever is on this machine reads what models and runs there are",
+        f"{TESTS}::test_without_the_token_nothing_is_told",
+        ("studio/app.py", 'public = {"/", *', 'public = {"/", "/api/models", *'),
     ),
     mutant(
         "studio: tokens compared letter by letter",

@@ -12,7 +12,7 @@ import uvicorn
 
 from ppspeech.network import Address
 from ppspeech.studio import Places, Studio
-from ppspeech.studio.guard import COOKIE
+from ppspeech.studio.guard import BEARER
 from ppspeech.studio.run import listening_at
 
 TOKEN = "a-token-of-tests-that-nobody-else-has"
@@ -57,7 +57,7 @@ def own(studio: Studio) -> dict[str, str]:
     """What the studio's own page sends with a question."""
     return {
         "Host": str(studio.address),
-        "Cookie": f"{COOKIE}={TOKEN}",
+        "Authorization": f"{BEARER}{TOKEN}",
         "Origin": f"http://{studio.address}",
         "Content-Type": "application/json",
         "Sec-Fetch-Site": "same-origin",

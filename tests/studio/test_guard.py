@@ -9,7 +9,7 @@ import pytest
 from ppspeech.errors import PpspeechError
 from ppspeech.network import Address
 from ppspeech.studio import Places, Studio
-from ppspeech.studio.guard import COOKIE, ENTER, MOST_BODY
+from ppspeech.studio.guard import BEARER, MOST_BODY
 from ppspeech.studio.run import listening_at
 from tests.studio.running import TOKEN, ask, own, running
 
@@ -42,36 +42,50 @@ def test_its_own_page_is_let_in(studio: Studio) -> None:
 
 
 @pytest.mark.parametrize(
-    "cookie", [None, "", COOKIE, f"{COOKIE}=", f"{COOKIE}={TOKEN[:-1]}", f"{COOKIE}={TOKEN}x", f"other={TOKEN}"]
+    "shown", [None, "", TOKEN, BEARER, f"{BEARER}{TOKEN[:-1]}", f"{BEARER}{TOKEN}x", f"Basic {TOKEN}", f"bearer{TOKEN}"]
 )
-@pytest.mark.parametrize("path", ["/", "/speak", "/client.js", "/studio/shell.js", "/api/models", "/api/jobs", "/none"])
-def test_without_the_token_nothing_is_told(studio: Studio, path: str, cookie: str | None) -> None:
-    headers = without(own(studio), "Cookie") | ({} if cookie is None else {"Cookie": cookie})
+@pytest.mark.parametrize(
+    "path", ["/api/models", "/api/jobs", "/api/speak", "/api/choices", "/api/jobs/speak-1/events", "/api/", "/none"]
+)
+def test_without_the_token_nothing_is_told(studio: Studio, path: str, shown: str | None) -> None:
+    headers = without(own(studio), "Authorization") | ({} if shown is None else {"Authorization": shown})
     said = ask(studio, path, headers=headers)
     assert said.status == 401
     assert "open the studio by the address" in said.plain["error"]
     assert TOKEN not in said.body.decode()
 
 
+@pytest.mark.parametrize("elsewhere", [{}, {"Cookie": f"ppspeech_studio={TOKEN}"}, {"X-Token": TOKEN}], ids=str)
+def test_the_token_is_taken_from_its_header_alone(studio: Studio, elsewhere: dict[str, str]) -> None:
+    """What a browser sends by itself, to whoever has another port of this host, lets nobody in."""
+    headers = without(own(studio), "Authorization") | elsewhere
+    assert ask(studio, f"/api/models?token={TOKEN}", headers=headers).status == 401
+
+
+def test_two_tokens_are_none(studio: Studio) -> None:
+    headers = own(studio) | {"authorization": f"{BEARER}x"}
+    assert ask(studio, "/api/models", headers=headers).status in {400, 421}
+
+
+@pytest.mark.parametrize("path", ["/", "/speak", "/train", "/client.js", "/studio/shell.js"])
+def test_pages_are_the_same_for_everybody(studio: Studio, path: str) -> None:
+    """They have nothing to tell, and are opened by links of other programs."""
+    stranger = {"Host": str(studio.address), "Sec-Fetch-Site": "cross-site"}
+    assert ask(studio, path, headers=stranger).body == ask(studio, path).body
+    assert ask(studio, path, headers=stranger).status == 200
+    assert ask(studio, path, ASKED).status == 405
+
+
 def test_without_the_token_nothing_is_started(studio: Studio) -> None:
     for path in ("/api/start/together", "/api/speak", "/api/jobs/together-1/stop"):
-        assert ask(studio, path, ASKED, without(own(studio), "Cookie")).status == 401
+        assert ask(studio, path, ASKED, without(own(studio), "Authorization")).status == 401
     assert ask(studio, "/api/jobs").plain == []
 
 
-def test_the_token_is_shown_once_and_becomes_a_cookie_that_no_script_reads(studio: Studio) -> None:
-    host = {"Host": str(studio.address)}
-    said = ask(studio, f"{ENTER}?token={TOKEN}", headers=host)
-    assert said.status == 200
-    cookie = said.headers["set-cookie"]
-    assert cookie.startswith(f"{COOKIE}={TOKEN};")
-    assert "HttpOnly" in cookie
-    assert "samesite=strict" in cookie.lower()
-    for wrong in ("", "?token=", f"?token={TOKEN[:-1]}", "?token=%C3%A9%00", f"?token={TOKEN}&token=x"):
-        refused = ask(studio, ENTER + wrong, headers=host)
-        assert refused.status == 401
-        assert "set-cookie" not in refused.headers
-    assert studio.entrance == f"http://{studio.address}{ENTER}?token={TOKEN}"
+def test_the_token_is_where_browsers_send_it_to_nobody(studio: Studio) -> None:
+    assert studio.entrance == f"http://{studio.address}/speak#token={TOKEN}"
+    for path in ("/speak", "/api/models"):
+        assert "set-cookie" not in ask(studio, path).headers
 
 
 def test_tokens_are_compared_in_constant_time(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,12 +103,11 @@ def test_tokens_are_compared_in_constant_time(studio: Studio, monkeypatch: pytes
 @pytest.mark.parametrize(
     "host", ["studio.example", "127.0.0.1", "127.0.0.1:1", "localhost", "[::1]:80", "evil.example:{port}"]
 )
-@pytest.mark.parametrize("path", ["/speak", f"{ENTER}?token={TOKEN}", "/api/models"])
+@pytest.mark.parametrize("path", ["/speak", "/studio/shell.js", "/api/models"])
 def test_another_name_is_refused(studio: Studio, host: str, path: str) -> None:
     """A name of a stranger that points here would make the stranger's page one of the studio's own."""
     said = ask(studio, path, headers=own(studio) | {"Host": host.format(port=studio.address.port)})
     assert said.status == 421
-    assert "set-cookie" not in said.headers
 
 
 def test_two_hosts_are_none(studio: Studio) -> None:
@@ -127,7 +140,7 @@ def test_a_page_that_does_not_say_where_it_is_from_changes_nothing(studio: Studi
     assert ask(studio, "/api/start/together").status == 405
 
 
-@pytest.mark.parametrize("path", ["/speak", "/studio/shell.js", "/api/models", "/none", f"{ENTER}?token=x"])
+@pytest.mark.parametrize("path", ["/speak", "/studio/shell.js", "/api/models", "/none"])
 def test_every_answer_has_the_policy(studio: Studio, path: str) -> None:
     said = ask(studio, path)
     rules = dict(each.strip().partition(" ")[::2] for each in said.headers["content-security-policy"].split(";"))

@@ -178,9 +178,9 @@ def test_ctrl_c_leaves_nothing(which: signal.Signals, tmp_path: Path) -> None:
     studio = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path)
     assert studio.stdout is not None
     try:
-        port, token = re.search(r"127\.0\.0\.1:(\d+)/enter\?token=(\S+)", studio.stdout.readline()).groups()  # type: ignore[union-attr]
+        port, token = re.search(r"127\.0\.0\.1:(\d+)/speak#token=(\S+)", studio.stdout.readline()).groups()  # type: ignore[union-attr]
         connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
-        headers = {"Cookie": f"ppspeech_studio={token}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         body = {"recipe": "keyword_hmm", "corpus": "synthetic", "unit": "speaker", "epochs": 9, "epsilon": None}
         connection.request(
             "POST", "/api/start/train", json.dumps(body), headers | {"Origin": f"http://127.0.0.1:{port}"}

@@ -2,18 +2,53 @@
 
 export const $ = (id) => document.getElementById(id);
 
+const TOKEN = "ppspeech studio";
+
+/** The token of the address that was opened: out of it, and kept for this tab and this port, which a cookie is not. */
+function token() {
+  const found = /^#token=(.+)$/.exec(location.hash);
+  if (found) {
+    sessionStorage.setItem(TOKEN, found[1]);
+    history.replaceState(null, "", location.pathname);
+  }
+  return sessionStorage.getItem(TOKEN) ?? "";
+}
+
+const shown = { authorization: `Bearer ${token()}` };
+
+// An address with a token that is opened where a page of the studio is open already loads nothing by itself.
+addEventListener("hashchange", () => location.hash.startsWith("#token=") && (token(), location.reload()));
+
 /** Ask the studio: GET, or POST with a body. What it refuses is an Error in its words. */
 export async function ask(path, body) {
-  const options = body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const post = { method: "POST", headers: { ...shown, "content-type": "application/json" }, body: JSON.stringify(body) };
   let answer;
   try {
-    answer = await fetch(path, options);
+    answer = await fetch(path, body === undefined ? { headers: shown } : post);
   } catch {
     throw new Error("The studio is not there any more. Start it again, and open the address that it prints.");
   }
   const plain = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Error(plain.error ?? `The studio answered ${answer.status}.`);
   return plain;
+}
+
+/** What happens to a job, one event after the other, until it or the studio ends: an EventSource shows no token. */
+async function* events(name) {
+  const answer = await fetch(`/api/jobs/${encodeURIComponent(name)}/events`, { headers: shown }).catch(() => null);
+  if (!answer?.ok) return;
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    for (let heard = ""; ; ) {
+      const { done, value } = await reader.read().catch(() => ({ done: true }));
+      if (done) return;
+      const told = (heard + value).split("\n\n");
+      heard = told.pop();
+      for (const each of told) if (each.startsWith("data: ")) yield JSON.parse(each.slice(6));
+    }
+  } finally {
+    void reader.cancel().catch(() => {});
+  }
 }
 
 export function complain(error) {
@@ -55,25 +90,18 @@ export function row(...cells) {
 export const none = (columns, words = "none yet") => make("tr", {}, make("td", { colspan: columns, class: "soft" }, words));
 
 /** Watch a job until it ends; it goes on while somebody watches. Tells of lines and messages; resolves to its state. */
-export function watch(name, { lines = () => {}, messages = () => {} } = {}) {
-  return new Promise((resolve) => {
-    const source = new EventSource(`/api/jobs/${encodeURIComponent(name)}/events`);
-    let seen = false;
-    source.onmessage = ({ data }) => {
-      const event = JSON.parse(data);
-      seen = true;
-      if (event.messages) return messages(event.messages);
-      if (event.lines.length) lines(event.lines);
-      if (event.state !== "running") {
-        source.close();
-        resolve(event.state);
-      }
-    };
-    source.onerror = () => {
-      source.close();
-      resolve(seen ? "lost" : "gone");
-    };
-  });
+export async function watch(name, { lines = () => {}, messages = () => {} } = {}) {
+  let seen = false;
+  for await (const event of events(name)) {
+    seen = true;
+    if (event.messages) {
+      messages(event.messages);
+      continue;
+    }
+    if (event.lines.length) lines(event.lines);
+    if (event.state !== "running") return event.state;
+  }
+  return seen ? "lost" : "gone";
 }
 
 /** A form whose job is watched: its buttons, its log, and what it says in the end. */
