@@ -12,6 +12,24 @@ SERVICE_TESTS = "tests/service/test_login.py"
 
 LOGIN = [
     mutant(
+        "login: a clock that is set back opens",
+        "whoever has a stolen key tries on without end while clocks are put right, or where two servers' differ",
+        f"{SERVICE_TESTS}::test_a_clock_that_was_set_back_locks_until_somebody_unlocks",
+        (ACCOUNTS, "failed >= self._tries and left > 0:", "failed >= self._tries and 0 < left <= self._seconds:"),
+    ),
+    mutant(
+        "login: a failure in the future counts as one of now",
+        "servers whose clocks differ are asked in turn, and no lock holds",
+        f"{SERVICE_TESTS}::test_clocks_that_differ_give_no_more_tries",
+        (
+            ACCOUNTS,
+            "            left = float(self._seconds - (now - last))\n",
+            "            if last > now:\n"
+            '                ask("UPDATE accounts SET last = ? WHERE space = ? AND name = ?", now, *key)\n'
+            "            left = float(self._seconds - (now - min(last, now)))\n",
+        ),
+    ),
+    mutant(
         "login: what is removed stays in the file",
         "whoever steals the store and a key has the voice of somebody who was to be forgotten",
         f"{SERVICE_TESTS}::test_whoever_keeps_the_store_unlocks_and_removes_people",

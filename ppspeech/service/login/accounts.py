@@ -30,6 +30,10 @@ class Accounts:
     `tries` failures in a row a name is locked for `locked_seconds`, and again after each that follows. Only who has the
     right key is counted (without it nothing can hold), so that a stranger cannot lock anybody out.
 
+    Times are those of the servers' clocks. While one is behind the time of a failure, since it was set back, the name
+    stays locked, and for `locked_seconds` more, unless somebody unlocks it: a failure that were taken for one of now
+    could be so again and again, by servers of one store whose clocks differ, and the lock would never hold.
+
     Raises PpspeechError for limits that cannot be, or a file that cannot hold accounts.
     """
 
@@ -85,7 +89,7 @@ class Accounts:
             now = self._clock()
             left = float(self._seconds - (now - last))
             if failed >= self._tries and left > 0:
-                return min(math.ceil(left), math.ceil(self._seconds))  # a clock that was set back locks no longer
+                return min(math.ceil(left), math.ceil(self._seconds))  # where a clock was set back it is more
             ask("UPDATE accounts SET failed = failed + 1, last = ? WHERE space = ? AND name = ?", now, *key)
             return 0
 
