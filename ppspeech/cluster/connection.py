@@ -31,6 +31,7 @@ QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is told to Ray's makers
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_TQDM": "0",
+    "RAY_ENABLE_AUTO_CONNECT": "0",  # whoever asks for what a cluster held when it has ended is given no new one
 }
 
 ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\]):(?P<port>[0-9]{1,5})")

@@ -199,8 +199,10 @@ class _Actors:
 
     def close(self) -> None:
         self._door.close()
+        if not self._ray.is_initialized():
+            return  # the cluster has ended before us: Ray would start another, with a token in the home of its owner
         for actor in self._actors:
-            with suppress(self._ray.exceptions.RayError):  # the cluster may have ended before us
+            with suppress(self._ray.exceptions.RayError):
                 self._ray.kill(actor)
 
 

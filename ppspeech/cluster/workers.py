@@ -139,7 +139,7 @@ class _Workers:
                     place = waiting.pop(done)
                     yield place, _known(self._got(done, items[place]))
         finally:
-            for promised in waiting:
+            for promised in waiting if ray.is_initialized() else ():  # or else Ray would start another cluster
                 with suppress(lost.RayError):
                     ray.cancel(promised)
 

@@ -157,6 +157,32 @@ def test_a_cluster_of_our_own_is_closed_to_others() -> None:
     assert {name: value for name, value in os.environ.items() if name.startswith("RAY_AUTH")} == outside
 
 
+def test_what_outlives_its_cluster_starts_no_other(tmp_path: Path) -> None:
+    """Ray would start one of its own accord, when a process ends: open to the network, with a token in one's home."""
+    program = (
+        "import atexit\nfrom contextlib import ExitStack\nfrom functools import partial\n"
+        "from ppspeech.cluster import pool, ray_cluster, shards\n"
+        "from tests.cluster.parts import Part, square\n"
+        "held = ExitStack()\n"
+        "with ray_cluster('local', 1) as ray:\n"
+        "    group = held.enter_context(shards([partial(Part, 2)], ray='local'))\n"
+        "    workers = held.enter_context(pool('local'))\n"
+        "    answers = workers.each(square, list(range(40)), 'Squaring')\n"
+        "    next(answers)\n"
+        "ray.init = lambda *_, **__: print('another')\n"
+        "answers.close()\nheld.close()\n"
+        "assert not ray.is_initialized()\n"
+        "try:\n    ray.put(1)\nexcept ray.exceptions.RayError:\n    print('no other')\n"
+    )
+    environment = os.environ | {"HOME": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (ran.returncode, ran.stdout.splitlines()) == (0, ["no other"]), ran.stderr
+    assert "Logging error" not in ran.stderr
+    assert not (tmp_path / ".ray").exists()
+
+
 @pytest.mark.slow  # Ray tries for a while
 def test_a_stranger_is_not_taken() -> None:
     outside = dict(os.environ)

@@ -26,6 +26,12 @@ CLUSTER = [
         (CONNECTION, '_temp_dir=str(folder / "r")', "_temp_dir=str(folder)"),
     ),
     mutant(
+        "cluster: another one starts by itself",
+        "when a server ends a cluster is begun that listens to the network, with a token in its owner's home",
+        f"{OWN}::test_what_outlives_its_cluster_starts_no_other",
+        (CONNECTION, '"RAY_ENABLE_AUTO_CONNECT": "0"', '"RAY_ENABLE_AUTO_CONNECT": "1"'),
+    ),
+    mutant(
         "cluster: says nothing of an open one",
         "people send recordings to a cluster that lets everybody in",
         f"{OWN}::test_what_others_may_do_to_a_cluster_is_said",
