@@ -39,6 +39,8 @@ const MUTANTS = [
   ["guesses a secret that is seldom 0", "secrets", "lattice.ts", "(byte % 3) - 1", "(byte & 2) - 1"],
   ["knows the choices that blind the check", "secrets", "extension.ts", "drawn(random, padded(part.length) - part.length)", "new Uint8Array(padded(part.length) - part.length)"],
   ["guesses bytes beyond the first 65,536", "secrets", "random.ts", "at < bytes.length; at += AT_ONCE", "at < 1; at += AT_ONCE"],
+  ["is told bit after bit of one key, and reads it", "secrets", "asking.ts", "this.told + told > LEAKABLE_BITS", "false"],
+  ["is told bits of a key that nobody counts", "secrets", "speakers.ts", 'told: terms.decision === "server" ? 1 : 0', "told: 0"],
   ["reads secrets in memory that was used before", "secrets", "kernel.ts", "this.bytes.fill(0, before, this.top);", ""],
 ];
 

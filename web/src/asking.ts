@@ -2,6 +2,7 @@
 
 import type { Door } from "./door.ts";
 import { ProtocolError } from "./errors.ts";
+import { LEAKABLE_BITS } from "./lattice.ts";
 import { type Agreed, type Meter, type Program, type Question, Session } from "./session.ts";
 
 const MOST_BYTES = 256 * 2 ** 20; // what a client is ready to exchange for one question
@@ -24,6 +25,8 @@ export type Asked<T> = { question: Question; rows: Float64Array; program: Progra
 
 export class Asking {
   private session: Session | null = null;
+  /** Bits that the server has been told under the key of the session. */
+  private told = 0;
   private offline: Meter = { ms: 0, waited: 0, bytesUp: 0, bytesDown: 0, rounds: 0 };
   private busy: Promise<unknown> = Promise.resolve();
   private isClosed = false;
@@ -75,17 +78,26 @@ export class Asking {
     this.session = null;
   }
 
-  /** A session; a new one where the last is gone, of which no voice has been told. */
-  private async met(): Promise<Session> {
-    if (this.session?.isOver) this.session = null;
-    this.session ??= await Session.meet(await this.door.open(), this.agreed, this.door.random);
+  /**
+   * A session; a new one where the last is gone, of which no voice has been told, or where its key cannot lose as many
+   * bits more as the server will be `told`: they may be bits of the key.
+   */
+  private async met(told = 0): Promise<Session> {
+    const isWorn = !this.session?.isPrepared && this.told + told > LEAKABLE_BITS;
+    if (isWorn) this.session?.close();
+    if (isWorn || this.session?.isOver) this.session = null;
+    if (!this.session) {
+      this.session = await Session.meet(await this.door.open(), this.agreed, this.door.random);
+      this.told = 0;
+    }
     return this.session;
   }
 
   /** A session with a prepared question. */
   private async ready(question: Question): Promise<Session> {
-    const session = await this.met();
+    const session = await this.met(question.told);
     if (session.isPrepared) return session;
+    this.told += question.told ?? 0;
     const before = session.meter;
     await session.prepare(question);
     this.offline = since(session.meter, before);

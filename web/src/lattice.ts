@@ -12,6 +12,9 @@ import { drawn, type Random } from "./random.ts";
 const SEED = 64;
 const PUBLIC = 7 * N;
 
+/** Bits of a key that may be told before it is left, and no fewer than 128 bits of security stay: as in Python. */
+export const LEAKABLE_BITS = 239;
+
 /** An encryption of zero, used once: its seed, and where its first part is. */
 type Zero = { seed: Uint8Array; first: Uint8Array };
 

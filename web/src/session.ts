@@ -19,9 +19,9 @@ const PINGS = 3;
 
 /**
  * What a question needs: how it is asked, what its program takes, how its product is cut, and whether the program's
- * messages travel in flights or one by one.
+ * messages travel in flights or one by one. `told`: bits that the server is told, where the outcome is its own.
  */
-export type Question = { request: Uint8Array; cost: Cost; cut: Cut; flies: boolean };
+export type Question = { request: Uint8Array; cost: Cost; cut: Cut; flies: boolean; told?: number };
 
 /** What is done with our shares of the product. */
 export type Program<T> = (engine: Engine, shares: Uint32Array) => Promise<T>;

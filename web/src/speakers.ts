@@ -40,7 +40,7 @@ export class SpeakerClient {
     checkProduct(name, cut);
     const recorder = new Recorder();
     await decide(recorder, terms, new Uint32Array(terms.places), 0);
-    const question = { request: encodeRequest(VERIFY), cost: recorder.cost, cut, flies: false };
+    const question = { request: encodeRequest(VERIFY), cost: recorder.cost, cut, flies: false, told: terms.decision === "server" ? 1 : 0 };
     checkBytes(name, bytesOf(question));
     return new SpeakerClient(new Asking(door, { name, params: speakerAgreement(offer) }), question, offer);
   }

@@ -3,10 +3,14 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { cutProduct } from "../src/cut.ts";
+import type { Door } from "../src/door.ts";
 import { ShareEngine } from "../src/engine.ts";
 import { Receiver } from "../src/extension.ts";
-import { drawnErrors, drawnTernary, LatticeKey } from "../src/lattice.ts";
+import { drawnErrors, drawnTernary, LatticeKey, LEAKABLE_BITS } from "../src/lattice.ts";
 import { drawn, systemRandom } from "../src/random.ts";
+import { Session } from "../src/session.ts";
+import type { SpeakerOffer } from "../src/speaker_terms.ts";
+import { SpeakerClient } from "../src/speakers.ts";
 import { hex, kernel, Script, shaken } from "./vectors.ts";
 
 test("random bytes are those of the system's generator, all of them", () => {
@@ -84,4 +88,29 @@ test("no table and no product is used twice", async () => {
 test("what was computed aside is wiped", () => {
   const at = kernel.aside(() => kernel.put(new Uint8Array(64).fill(7)));
   assert.deepEqual(kernel.read(at, 64), new Uint8Array(64));
+});
+
+test("a key is left before the server has been told more bits than it can lose", async () => {
+  for (const decision of ["server", "client"] as const) {
+    const asked: number[] = [];
+    const closed: number[] = [];
+    const meter = { ms: 0, waited: 0, bytesUp: 0, bytesDown: 0, rounds: 0 };
+    const met = mock.method(Session, "meet", async () => {
+      const at = asked.push(0) - 1;
+      const session = { isOver: false, isPrepared: false, meter, prepare: async () => { session.isPrepared = true; },
+        finish: async () => { asked[at]! += 1; session.isPrepared = false; return null; }, close: () => closed.push(at) };
+      return session as unknown as Session;
+    });
+    const terms = { features: 2, places: 3, scoring: "linear", cohort: 0, decision };
+    const offer = { name: "voices", fingerprint: "ab", spelled: "{}", terms } as unknown as SpeakerOffer;
+    const client = await SpeakerClient.of({ open: async () => null } as unknown as Door, offer);
+    for (let i = 0; i < 2 * LEAKABLE_BITS + 1; i++) {
+      if (i % 3 === 0) await client.prepare();
+      await client.verify(0, [1, 0]);
+    }
+    met.mock.restore();
+    assert.equal(LEAKABLE_BITS, 239);
+    assert.deepEqual(asked, decision === "server" ? [239, 239, 1] : [479]);
+    assert.deepEqual(closed, decision === "server" ? [0, 1] : []);
+  }
 });
