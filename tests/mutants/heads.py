@@ -77,6 +77,12 @@ HEADS_MUTANTS = [
         (SPEAKERS, 'told = self._terms.places.bit_length() if self._terms.names == "server" else 0', "told = 0"),
     ),
     mutant(
+        "speakers: a key for names without end",
+        "a server that is told names of a few people reads the client's key, and with it every voice it asked with",
+        "tests/service/test_speaker_scoring.py::test_names_may_be_the_servers",
+        (SPEAKERS, 'if self._terms.names == "server" else', 'if self._terms.scoring == "crowd" else'),
+    ),
+    mutant(
         "speakers: a server is told more than a place",
         "a server that cheats reads bits of the voice, and of the key, in place of a name's",
         "tests/protocols/test_speaker_identification.py::test_a_server_is_told_as_many_bits_as_name_a_place",
