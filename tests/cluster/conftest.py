@@ -1,4 +1,4 @@
-"""One cluster of two nodes on this machine, for all tests of this folder that can share it."""
+"""A cluster of two nodes on this machine, for all tests of a file: those of another may need that there is none."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,8 +43,8 @@ class Nodes:
                 self.replace_second()
 
 
-@pytest.fixture(scope="session")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
     pytest.importorskip("ray", reason="the extra `scale` is not installed")
     from ppspeech.cluster.connection import _guarded, _imported
 
