@@ -10,6 +10,8 @@ from tests.fresh import start
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
+LONG = {"private_release", "hide_the_speaker"}  # whose steps are those of the walk and of the commands for filters
+
 NAMES = {
     "hide_the_speaker",
     "hospitals",
@@ -67,7 +69,11 @@ def test_it_is_short_and_checks_what_it_says(path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=pytest.mark.slow if path.stem in LONG else ()) for path in NOTEBOOKS],
+    ids=[path.stem for path in NOTEBOOKS],
+)
 def test_it_runs_from_the_first_cell_to_the_last(path: Path, tmp_path: Path) -> None:
     cells = ["".join(cell["source"]) for cell in code_cells(path)]
     job = start(RUN.format(cells=cells), tmp_path, python=True, environment={"IPYTHONDIR": str(tmp_path / "ipython")})

@@ -100,6 +100,7 @@ def test_a_node_killed_in_the_middle_of_features(
     assert load_corpus(tmp_path / "two").words == ("go", "stop")
 
 
+@pytest.mark.slow
 def test_filters_recognizers_and_attackers_say_the_same(
     workers: Pool, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,12 +95,6 @@ STUDIO = [
         (CHOICES, "if not isinstance(value, str) or value not in known:", "if not isinstance(value, str):"),
     ),
     mutant(
-        "studio: what it started goes on",
-        "a server with a model, or a training on people's voices, runs on with nobody who knows of it",
-        f"{JOB_TESTS}::test_ctrl_c_leaves_nothing",
-        ("studio/app.py", "            await self.jobs.end()\n", "            pass\n"),
-    ),
-    mutant(
         "studio: what nobody watches goes on",
         "a page that is closed leaves a server that offers the model",
         f"{JOB_TESTS}::test_what_nobody_watches_is_stopped",

@@ -28,6 +28,7 @@ FILTERS = [path for path in EVERY if "dialect of `ppspeech filter train`" in pat
 KEYWORDS = next(config for config in CONFIGS if config.stem == "keyword_hmm")
 SMALL = ["--data.options", "{words: [zero, one, two], speakers: 8, takes: 4, seed: 1}", "--trainer.logger", "false"]
 QUIET = ["--trainer.enable_progress_bar", "false"]
+LONG = {"keyword_dp", "keyword_large_margin", "large_margin"}
 QUICK = {
     "keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "keyword_live": 3, "keyword_network": 24,
     "large_margin": 1, "sentences": 3, "sentences_ctc": 18, "sentences_encoder": 3, "sentences_lexicon": 3,
@@ -74,7 +75,11 @@ def plain_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "config",
+    [pytest.param(path, marks=pytest.mark.slow if path.stem in LONG else ()) for path in CONFIGS],
+    ids=[path.stem for path in CONFIGS],
+)
 def test_every_recipe_takes_a_plain_folder(
     config: Path, plain_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,7 +51,7 @@ RECIPES: list[tuple[str, Callable[[], SpeechModule], dict[str, Any]]] = [
 ]
 
 
-QUICK = ("words", "shifts", "gradients")
+QUICK = ("words", "shifts")
 
 
 def ran(module: SpeechModule, block: dict[str, Any], epsilon: float, canaries: int = 60) -> CanaryRun:
