@@ -137,9 +137,9 @@ def test_a_file_is_hashed_again_only_when_it_changed(
 
 def test_any_file_name_will_do(clips: list[Utterance], tmp_path: Path) -> None:
     store = FeatureStore(CONFIG, tmp_path / "cache")
-    odd = Utterance(clips[0].path.rename(tmp_path / "ann's año\n.wav"), speaker="x")
+    odd = Utterance(clips[0].path.rename(tmp_path / "annabelle's año\n.wav"), speaker="x")
     assert len(store[odd]) == store.expected_frames([odd])[0]
-    assert b"ann" not in (tmp_path / "cache" / "files.sqlite").read_bytes()  # file names may be people's
+    assert b"annabelle" not in (tmp_path / "cache" / "files.sqlite").read_bytes()  # file names may be people's
 
 
 @pytest.mark.parametrize("fault", ["rubbish", "folder"])
