@@ -272,6 +272,7 @@ def test_the_server_learns_every_window(telling: Running, heads: dict[str, Bundl
 
 def test_a_server_that_is_told_has_each_key_for_so_many_bits(telling: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it is told of a key it could have chosen: a client leaves the key before that is worth anything."""
+    before = len(outcomes(telling))
 
     def key_of(client: Any) -> bytes:
         found: bytes = client._session.met.lattice.public_key
@@ -294,6 +295,7 @@ def test_a_server_that_is_told_has_each_key_for_so_many_bits(telling: Running, m
                 watching.feed(piece)
                 keys.append(key_of(client))
     assert len(set(keys)) == -(-windows // AHEAD) > 1
+    assert len(outcomes(telling, before + 5 + windows)) == before + 5 + windows  # no test after this one sees them come
 
 
 def test_nothing_is_asked_without_consent(telling: Running, asked: Running) -> None:
