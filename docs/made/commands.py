@@ -13,8 +13,14 @@ class Commands(Written):
     """One section a command: usage, what it does, what it takes."""
 
     def text(self) -> str:
-        """All of them, in the order of `ppspeech --help`."""
-        return "\n\n".join(sections(typer.main.get_command(app), "ppspeech"))
+        """All of them, by what people come for, as in `ppspeech --help`."""
+        every = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+        parts = []
+        for panel in dict.fromkeys(command.rich_help_panel for command in every.values()):
+            inside = {name: command for name, command in every.items() if command.rich_help_panel == panel}
+            shown = (section for name, each in inside.items() for section in sections(each, f"ppspeech {name}"))
+            parts += [f"## {panel}", *shown]
+        return "\n\n".join(parts)
 
 
 def sections(command: Any, name: str) -> list[str]:
@@ -24,7 +30,7 @@ def sections(command: Any, name: str) -> list[str]:
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     options = [each for each in command.params if each.param_type_name == "option" and each.name != "help"]
     usage = " ".join([name, *(usage_of(each) for each in arguments), *(["[OPTIONS]"] if options else [])])
-    parts = [f"## {name.removeprefix('ppspeech ')}", f"```text\n{usage}\n```", described(command.help or "")]
+    parts = [f"### {name.removeprefix('ppspeech ')}", f"```text\n{usage}\n```", described(command.help or "")]
     rows = [[f"`{usage_of(each)}`", plain(each.help)] for each in arguments]
     rows += [[spelled(each), with_default(each)] for each in options]
     if rows:

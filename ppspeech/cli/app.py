@@ -118,76 +118,69 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "demo": demo,
-    "info": info,
-    "synth": synth,
-    "corpus": corpus,
-    "features": features,
-    "pack": pack,
-    "recognize": recognize,
-    "wake": wake,
-    "transcribe": transcribe,
-    "spot": spot,
-    "index": index,
-    "patches": patches,
-    "grep": grep,
-    "verify": verify,
-    "identify": identify,
-    "classify": classify,
-    "export": export,
-    "inspect": inspect_bundle,
-    "ask": ask,
-    "sign": sign,
-    "verify-release": verify_release,
-    "audit": audit,
-    "anonymize": anonymize,
-    "attack": attack,
-    "encrypt-plan": encrypt_plan,
-    "serve": serve,
-    "studio": studio,
-    "keys": keys,
-    "enroll": enroll,
-    "party": party,
-    "simulate": simulate,
-    "bench": bench,
-    "reproduce": reproduce,
-    "report": report,
+def _several(help: str, commands: dict[str, Callable[..., None]]) -> typer.Typer:
+    """Commands under one name."""
+    several = typer.Typer(help=help, no_args_is_help=True)
+    for name, command in commands.items():
+        several.command(name, cls=SpreadCommand)(guarded(command))
+    return several
+
+
+COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
+    "Begin": {"demo": demo, "studio": studio, "info": info},
+    "Recordings and tables": {
+        "synth": synth,
+        "corpus": corpus,
+        "features": features,
+        "pack": pack,
+        "anonymize": anonymize,
+        "filter": _several("Features that keep the task and lose the person.", FILTER_COMMANDS),
+    },
+    "Train and release": {
+        "train": train,
+        "export": export,
+        "inspect": inspect_bundle,
+        "sign": sign,
+        "verify-release": verify_release,
+        "ask": ask,
+        "words": _several("Words of one's own, learned from a few clips.", WORDS_COMMANDS),
+        "voices": _several("People told apart by a public network.", VOICE_COMMANDS),
+        "ledger": _several("What was released from which data, and what it comes to together.", LEDGER_COMMANDS),
+    },
+    "Use a model: in the clear, or of a server that hears nothing": {
+        "recognize": recognize,
+        "wake": wake,
+        "transcribe": transcribe,
+        "spot": spot,
+        "grep": grep,
+        "enroll": enroll,
+        "verify": verify,
+        "identify": identify,
+        "classify": classify,
+        "music": _several("Which song is it? Asked of a server that hears nothing.", MUSIC_COMMANDS),
+        "login": _several("Let people in by their voice and digits that are asked for.", LOGIN_COMMANDS),
+    },
+    "Serve": {"serve": serve, "encrypt-plan": encrypt_plan, "keys": keys, "index": index, "patches": patches},
+    "Compute together": {"simulate": simulate, "party": party},
+    "Attack and measure": {
+        "audit": audit,
+        "attack": attack,
+        "bench": bench,
+        "reproduce": reproduce,
+        "report": report,
+    },
 }
-for name, command in COMMANDS.items():
-    app.command(name, cls=SpreadCommand)(guarded(command))
-# What follows a recipe belongs to it, `--help` too.
-app.command("train", context_settings={"allow_interspersed_args": False})(guarded(train))
+"""What help shows, by what people come for."""
 
-filters = typer.Typer(help="Features that keep the task and lose the person.", no_args_is_help=True)
-for name, command in FILTER_COMMANDS.items():
-    filters.command(name, cls=SpreadCommand)(guarded(command))
-app.add_typer(filters, name="filter")
-
-voices = typer.Typer(help="People told apart by a public network.", no_args_is_help=True)
-for name, command in VOICE_COMMANDS.items():
-    voices.command(name)(guarded(command))
-app.add_typer(voices, name="voices")
-
-music = typer.Typer(help="Which song is it? Asked of a server that hears nothing.", no_args_is_help=True)
-for name, command in MUSIC_COMMANDS.items():
-    music.command(name)(guarded(command))
-app.add_typer(music, name="music")
-
-login = typer.Typer(help="Let people in by their voice and digits that are asked for.", no_args_is_help=True)
-for name, command in LOGIN_COMMANDS.items():
-    login.command(name)(guarded(command))
-app.add_typer(login, name="login")
-
-ledger = typer.Typer(help="What was released from which data, and what it comes to together.", no_args_is_help=True)
-for name, command in LEDGER_COMMANDS.items():
-    ledger.command(name)(guarded(command))
-app.add_typer(ledger, name="ledger")
-
-words = typer.Typer(help="Words of one's own, learned from a few clips.", no_args_is_help=True)
-for name, command in WORDS_COMMANDS.items():
-    words.command(name)(guarded(command))
-app.add_typer(words, name="words")
+for panel, commands in COMMANDS.items():
+    for name, command in commands.items():
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=panel)
+        elif command is train:  # what follows a recipe belongs to it, `--help` too
+            free = {"allow_interspersed_args": False}
+            app.command(name, context_settings=free, rich_help_panel=panel)(guarded(command))
+        else:
+            app.command(name, cls=SpreadCommand, rich_help_panel=panel)(guarded(command))
 
 
 def _print_version(wanted: bool) -> None:
