@@ -111,6 +111,14 @@ def test_someone_without_training_clips_is_never_named(name: str) -> None:
     assert not (scores.argmax(-1) == 2).any()
 
 
+def test_many_people_who_say_a_word_once_or_twice_are_attacked_without_a_warning() -> None:
+    people = torch.arange(30)
+    whose = torch.cat([people, people, people[:10]])  # learned from one half of the clips, two each of 10 and one of 20
+    x = torch.randn(30, 6, generator=torch.Generator().manual_seed(0))[whose]
+    clips = Clips(x, torch.zeros_like(whose))
+    assert (CLIP_ATTACKERS["word_logistic"](clips, whose, 30, 0)(clips).argmax(-1) == whose).all()
+
+
 def test_filters_of_a_few_codes_are_attacked_by_counting() -> None:
     """Two codes that mean the opposite in the other word: over both words everyone has them equally often."""
     generator = torch.Generator().manual_seed(0)

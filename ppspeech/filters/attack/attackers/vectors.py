@@ -70,6 +70,8 @@ def fitted(
     with warnings.catch_warnings():
         # An attacker that has not converged is a weaker attacker, not a wrong one: its score is still an attack.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        # Many people with one clip each of a word are classes all the same.
+        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%", UserWarning)
         with threadpool_limits(1, "openmp"):  # on so few samples threads of the trees wait more than they work
             pipeline.fit(_array(features), labels.numpy(force=True))
     known = torch.from_numpy(classifier.classes_)
