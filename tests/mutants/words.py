@@ -30,8 +30,8 @@ WORDS = [
         TESTS,
         (
             GARBLED,
-            "    return [_read(each.named(job.shape.label_bytes)) for each in prepared]\n",
-            "    words = [_read(each.named(job.shape.label_bytes)) for each in prepared]\n"
+            '    return [show_text(each.named(job.shape.label_bytes) or b"") for each in prepared]\n',
+            '    words = [show_text(each.named(job.shape.label_bytes) or b"") for each in prepared]\n'
             "    check_told(job.shape, words)\n    return words\n",
         ),
     ),
