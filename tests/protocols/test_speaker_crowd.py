@@ -329,6 +329,7 @@ def test_an_active_client_reads_the_names_and_that_is_stated(monkeypatch: pytest
     [
         ({"features": 0, "places": 1}, "a crowd has up to"),
         ({"features": 4, "places": 1 << 20}, "a crowd has up to"),
+        ({"features": 1 << 14, "places": 9}, "of up to 16,383 numbers each"),
         ({"features": 1024, "places": 1 << 19}, "a crowd has up to"),
         ({"features": 4, "places": 4, "recipient": "third"}, "the client or the server"),
         ({"features": 4, "places": 4, "longest_name": 0}, "1 to 256 bytes"),
@@ -348,6 +349,7 @@ def test_terms_that_cannot_be_are_refused(terms: dict[str, object], words: str) 
         (2 * TEMPLATES[:2], ["a", "b"], 0.5, RangeError, "no longer than"),
         (TEMPLATES[:2], ["a", "b"], -0.1, RangeError, "thresholds of a crowd"),
         (TEMPLATES[:2], ["a", "b"], [0.5, np.nan], RangeError, "thresholds of a crowd"),
+        (TEMPLATES[:2], ["a", "b"], [0.5, 0.5, 0.5], RangeError, "one for all or 2"),
     ],
 )
 def test_speakers_that_cannot_be_enrolled_are_refused(
