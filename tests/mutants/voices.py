@@ -80,7 +80,7 @@ VOICES = [
         "voices: thresholds of cosines as far as they go",
         "whoever is enrolled with one unusual template ends every question for a name",
         f"{SCORING}[linear]",
-        ("service/server/linear_scoring.py", "own(templates, names).clip(max=HIGHEST)", "own(templates, names)"),
+        ("models/impostors.py", "np.asarray(found).clip(-LARGEST, LARGEST)", "np.asarray(found)"),
     ),
     mutant(
         "voices: thresholds of mixtures as far as they go",

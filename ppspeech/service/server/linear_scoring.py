@@ -39,7 +39,7 @@ from ppspeech.service.tasks.speakers import Speakers
 
 SMALLEST_SPREAD = 1 / 8
 """Of impostors' cosines: a template that all impostors are equally far from must not be normed beyond the range."""
-HIGHEST = 1.25  # a threshold: nobody reaches it
+HIGHEST = 1.25  # a threshold of a crowd: nobody reaches it
 KEPT_BLOCKS = 32  # of a crowd that a session keeps for those who came since it began: 4 MB each, of 256 numbers a voice
 CAUTION = 3.0  # standard deviations, of as many coins as bits, by which a code must be more like somebody than all are
 
@@ -169,8 +169,7 @@ class LinearScoring:
             weights, bias = ScoreNorm(mean, np.maximum(std, SMALLEST_SPREAD)).fold(weights, bias)
         compared = known + plan.cohort  # without T-norm the cohort has done its work
         models, constants = np.zeros((plan.features, places)), np.full(places, self._empty)
-        least = self._rule.own(templates, names).clip(max=HIGHEST)  # of few who are alike it is extrapolated far
-        models[:, at], constants[at] = weights[:, :known], bias[:known] - least
+        models[:, at], constants[at] = weights[:, :known], bias[:known] - self._rule.own(templates, names)
         return LinearColumns(models, constants, weights[:, known:compared], bias[known:compared])
 
 
