@@ -132,6 +132,16 @@ PROTOCOLS = [
         (CROWD_SHARDS, "for feature in range(len(vector)):", "for feature in range(len(vector) * filled[slot]):"),
     ),
     mutant(
+        "empty slots of a crowd that are in no memory",
+        "how long a client waits tells it how many are enrolled",
+        f"{CROWD_TESTS}::test_slots_of_nobody_are_in_memory_as_others_are",
+        (
+            CROWD_SHARDS,
+            "np.full((blocks * size, product.inner), 0, np.int16)",
+            "np.zeros((blocks * size, product.inner), np.int16)",
+        ),
+    ),
+    mutant(
         "a slot of a crowd is given away",
         "another person is named",
         CROWD_TESTS,

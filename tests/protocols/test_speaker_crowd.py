@@ -1,10 +1,12 @@
 """Names among a crowd: right, the same in the clear; nobody learns more; a mask is used once; shards may be lost."""
 
 import pickle
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -151,6 +153,21 @@ def test_how_long_a_product_takes_does_not_tell_how_many_are_enrolled() -> None:
             taken.append(time.perf_counter() - began)
         quickest.append(min(taken))
     assert max(quickest) < 3 * min(quickest)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="how much memory is in use is read there")
+def test_slots_of_nobody_are_in_memory_as_others_are() -> None:
+    """Pages that were never written are one and the same: read sooner, they told how many are enrolled."""
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    product = CrowdTerms(256, 1).product
+    CrowdShard(product, 1)  # encodes a block of nobody, once
+    before = resident()
+    shard = CrowdShard(product, 64)
+    assert resident() - before > 0.9 * shard._weights.nbytes
+    assert not shard._weights.any()
 
 
 def test_scores_are_exact_but_for_the_errors_of_the_lattice() -> None:
