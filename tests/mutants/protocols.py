@@ -142,6 +142,12 @@ PROTOCOLS = [
         ),
     ),
     mutant(
+        "empty blocks of a crowd that are one",
+        "how long offline work takes tells a client how many are enrolled",
+        f"{CROWD_TESTS}::test_blocks_of_nobody_are_each_in_memory",
+        (CROWD_SHARDS, "np.zeros(size, np.uint8)) for _ in range(blocks)]", "np.zeros(size, np.uint8))] * blocks"),
+    ),
+    mutant(
         "a slot of a crowd is given away",
         "another person is named",
         CROWD_TESTS,

@@ -155,19 +155,25 @@ def test_how_long_a_product_takes_does_not_tell_how_many_are_enrolled() -> None:
     assert max(quickest) < 3 * min(quickest)
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="how much memory is in use is read there")
+PAGES = Path("/proc/self/pagemap")
+
+
+@pytest.mark.skipif(not PAGES.exists(), reason="which pages are in memory is read there")
 def test_slots_of_nobody_are_in_memory_as_others_are() -> None:
     """Pages that were never written are one and the same: read sooner, they told how many are enrolled."""
+    weights = CrowdShard(CrowdTerms(256, 1).product, 40)._weights  # so large that it is not in pages of something else
+    size = resource.getpagesize()
+    with PAGES.open("rb") as pages:
+        pages.seek(weights.ctypes.data // size * 8)
+        found = np.frombuffer(pages.read(weights.nbytes // size * 8), np.uint64)
+    assert (found >> np.uint64(62) > 0).all()  # in memory, or where memory is swapped to
+    assert not weights.any()
 
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
-    product = CrowdTerms(256, 1).product
-    CrowdShard(product, 1)  # encodes a block of nobody, once
-    before = resident()
-    shard = CrowdShard(product, 64)
-    assert resident() - before > 0.9 * shard._weights.nbytes
-    assert not shard._weights.any()
+def test_blocks_of_nobody_are_each_in_memory() -> None:
+    """One that all shared would stay in the cache, and be multiplied sooner than those of somebody."""
+    blocks = CrowdShard(CrowdTerms(8, 5000).product, 3)._blocks
+    assert len({each.encoded.factors.ctypes.data for each in blocks if each.encoded is not None}) == 3
 
 
 def test_scores_are_exact_but_for_the_errors_of_the_lattice() -> None:
