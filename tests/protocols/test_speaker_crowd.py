@@ -161,13 +161,14 @@ PAGES = Path("/proc/self/pagemap")
 @pytest.mark.skipif(not PAGES.exists(), reason="which pages are in memory is read there")
 def test_slots_of_nobody_are_in_memory_as_others_are() -> None:
     """Pages that were never written are one and the same: read sooner, they told how many are enrolled."""
-    weights = CrowdShard(CrowdTerms(256, 1).product, 40)._weights  # so large that it is not in pages of something else
-    size = resource.getpagesize()
-    with PAGES.open("rb") as pages:
-        pages.seek(weights.ctypes.data // size * 8)
-        found = np.frombuffer(pages.read(weights.nbytes // size * 8), np.uint64)
-    assert (found >> np.uint64(62) > 0).all()  # in memory, or where memory is swapped to
-    assert not weights.any()
+    size, plan = resource.getpagesize(), CrowdTerms(1, (1 << 20) - 1, longest_name=35)
+    held = [CrowdShard(CrowdTerms(256, 1).product, 40)._weights, Crowd.empty(plan, OwnShards([])).names]
+    for each in held:  # so large that they are not in pages of something else
+        with PAGES.open("rb") as pages:
+            pages.seek(each.ctypes.data // size * 8)
+            found = np.frombuffer(pages.read(each.nbytes // size * 8), np.uint64)
+        assert (found >> np.uint64(62) > 0).all()  # in memory, or where memory is swapped to
+        assert not each.any()
 
 
 def test_blocks_of_nobody_are_each_in_memory() -> None:

@@ -164,8 +164,8 @@ class Crowd:
 
     @staticmethod
     def empty(plan: CrowdTerms, shards: Shards) -> "Crowd":
-        """Nobody, whatever is in the shards."""
-        return Crowd(plan, shards, np.full(plan.slots, LOWEST, np.uint32), np.zeros(plan.names, np.uint64))
+        """Nobody, whatever is in the shards; as much memory, and as much time, as for everybody."""
+        return Crowd(plan, shards, np.full(plan.slots, LOWEST, np.uint32), np.full(plan.names, 0, np.uint64))
 
     @property
     def filled(self) -> Bits:
