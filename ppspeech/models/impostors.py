@@ -21,7 +21,7 @@ from ppspeech.models.voices import Voices
 
 FEWEST_PEOPLE, MOST_PEOPLE = 5, 64
 TRIALS = 6  # of one person; more change little
-LARGEST = 1 - 1e-9  # cosine whose Fisher's z is looked at
+LARGEST = 1 - 1e-9  # cosine whose Fisher's z is looked at, or that is asked for
 TAIL = 0.1  # the share of scores that says how the rarest behave
 CAUTION = 8  # of K people's scores, a rate is aimed at K / (K + this) of itself: few people hide who is most alike
 AT_A_TIME = 1024  # directions, so that thousands of them take little memory
@@ -104,11 +104,15 @@ class Impostors:
         return between
 
     def rare(self, cosines: Reals, rate: float) -> Reals:
-        """The cosines that strangers exceed at this rate, `(claims,)`, from those of all trials, `(trials, claims)`."""
-        if not self.stretched:
-            return rare_scores(cosines, self.owners, rate)
-        found: Reals = np.tanh(rare_scores(np.arctanh(cosines.clip(-LARGEST, LARGEST)), self.owners, rate))
-        return found
+        """The cosines that strangers exceed at this rate, `(claims,)`, from those of all trials, `(trials, claims)`.
+
+        Where one person alone is alike they are extrapolated beyond all cosines; what is asked for then is the largest.
+        """
+        if self.stretched:
+            found = np.tanh(rare_scores(np.arctanh(cosines.clip(-LARGEST, LARGEST)), self.owners, rate))
+        else:
+            found = rare_scores(cosines, self.owners, rate)
+        return np.asarray(found).clip(-LARGEST, LARGEST)
 
     @torch.no_grad()
     def usualness(self, voices: Voices, frames: Tensor, share: float = UNUSUAL) -> tuple[float, float]:

@@ -4,6 +4,7 @@ from tests.mutants.mutant import mutant
 
 PROTOCOL = "protocols/speakers/login.py"
 SEAL = "service/login/seal.py"
+KEYS = "service/store/seal.py"
 ACCOUNTS = "service/login/accounts.py"
 KEEPER = "service/login/keeper.py"
 SERVED = "service/login/served.py"
@@ -91,22 +92,14 @@ LOGIN = [
         "login: templates as they are",
         "whoever steals the store has everybody's voice",
         f"{SERVICE_TESTS}::test_a_stolen_store_tells_no_template",
-        (
-            SEAL,
-            "nonce + crypto_aead_xchacha20poly1305_ietf_encrypt(plain, _bound(name, space), nonce, key)",
-            "nonce + plain + bytes(16)",
-        ),
-        (
-            SEAL,
-            "crypto_aead_xchacha20poly1305_ietf_decrypt(sealed[_NONCE:], _bound(name, space), sealed[:_NONCE], key)",
-            "sealed[_NONCE:-16]",
-        ),
+        (SEAL, "seal_under(key, plain, _bound(name, space))", "bytes(SEAL_BYTES) + plain"),
+        (SEAL, "open_under(key, sealed, _bound(name, space))", "sealed[SEAL_BYTES:]"),
     ),
     mutant(
         "login: a template for any name",
         "who has an account is let in by another's name, if it can write the store",
         f"{SERVICE_TESTS}::test_what_is_sealed_opens_by_its_key_for_its_name_alone",
-        (SEAL, 'f"ppspeech login {space} {name}".encode()', 'f"ppspeech login {space}".encode()'),
+        (SEAL, 'f"ppspeech login {space} {name}"', 'f"ppspeech login {space}"'),
     ),
     mutant(
         "login: attempts counted after they failed",
@@ -151,6 +144,6 @@ LOGIN = [
         "login: keys that others read",
         "whoever has an account on the device has the key",
         f"{SERVICE_TESTS}::test_keys_are_files_of_their_owner_alone",
-        (SEAL, "os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)", "os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)"),
+        (KEYS, "os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)", "os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)"),
     ),
 ]

@@ -132,6 +132,22 @@ PROTOCOLS = [
         (CROWD_SHARDS, "for feature in range(len(vector)):", "for feature in range(len(vector) * filled[slot]):"),
     ),
     mutant(
+        "empty slots of a crowd that are in no memory",
+        "how long a client waits tells it how many are enrolled",
+        f"{CROWD_TESTS}::test_slots_of_nobody_are_in_memory_as_others_are",
+        (
+            CROWD_SHARDS,
+            "np.full((blocks * size, product.inner), 0, np.int16)",
+            "np.zeros((blocks * size, product.inner), np.int16)",
+        ),
+    ),
+    mutant(
+        "empty blocks of a crowd that are one",
+        "how long offline work takes tells a client how many are enrolled",
+        f"{CROWD_TESTS}::test_blocks_of_nobody_are_each_in_memory",
+        (CROWD_SHARDS, "np.zeros(size, np.uint8)) for _ in range(blocks)]", "np.zeros(size, np.uint8))] * blocks"),
+    ),
+    mutant(
         "a slot of a crowd is given away",
         "another person is named",
         CROWD_TESTS,

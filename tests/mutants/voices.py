@@ -3,6 +3,7 @@
 from tests.mutants.mutant import mutant
 
 CLEAR, SERVED = "tests/bundle/test_voices.py", "tests/service/test_voices.py"
+SCORING = "tests/service/test_speaker_scoring.py::test_whoever_is_like_one_of_the_cohort_keeps_nobody_else_from_a_name"
 
 VOICES = [
     mutant(
@@ -74,6 +75,18 @@ VOICES = [
             "np.maximum(rare, cosines_of(beyond.clip(max=bits), bits))",
             "rare",
         ),
+    ),
+    mutant(
+        "voices: thresholds of cosines as far as they go",
+        "whoever is enrolled with one unusual template ends every question for a name",
+        f"{SCORING}[linear]",
+        ("models/impostors.py", "np.asarray(found).clip(-LARGEST, LARGEST)", "np.asarray(found)"),
+    ),
+    mutant(
+        "voices: thresholds of mixtures as far as they go",
+        "whoever is enrolled with one unusual template ends every question for a name",
+        f"{SCORING}[gmm]",
+        ("service/server/mixture_scoring.py", "own(templates, names).clip(max=UNLIKELY)", "own(templates, names)"),
     ),
     mutant(
         "voices: who is enrolled later is not seen",

@@ -3,6 +3,7 @@
 from tests.mutants.mutant import mutant
 
 PARTIES, GARBLED, STATES = "crypto/garbled/parties.py", "protocols/words/garbled.py", "protocols/scores/states.py"
+SHOWN = '((each.named(job.shape.label_bytes) or b"").rstrip(b"\\0").decode(errors="replace") or None)'
 TESTS, RANGE_TESTS = "tests/protocols/test_keyword_garbled.py", "tests/protocols/test_range.py"
 
 WORDS = [
@@ -30,10 +31,16 @@ WORDS = [
         TESTS,
         (
             GARBLED,
-            "    return [_read(each.named(job.shape.label_bytes)) for each in prepared]\n",
-            "    words = [_read(each.named(job.shape.label_bytes)) for each in prepared]\n"
+            '    return [show_text(each.named(job.shape.label_bytes) or b"") for each in prepared]\n',
+            '    words = [show_text(each.named(job.shape.label_bytes) or b"") for each in prepared]\n'
             "    check_told(job.shape, words)\n    return words\n",
         ),
+    ),
+    mutant(
+        "garbled words: a label as it came",
+        "a server writes what it likes to the client's terminal",
+        f"{TESTS}::test_a_label_that_is_no_text_is_shown_as_such",
+        (GARBLED, 'show_text(each.named(job.shape.label_bytes) or b"")', SHOWN),
     ),
     mutant(
         "garbled words: scores that leave their range",

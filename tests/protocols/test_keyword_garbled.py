@@ -212,6 +212,20 @@ def test_a_server_that_damages_labels_learns_nothing_and_is_found_out(monkeypatc
         check_told(models.shape, found[0])
 
 
+def test_a_label_that_is_no_text_is_shown_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on shares: it cannot command the client's terminal, and no error tells the server which word was said."""
+    models = viterbi(3)
+    (utterance,) = sure(models, 7, 1)
+    name = garbled.WholeGarbling.name
+
+    def nonsense(self: garbled.WholeGarbling, texts: list[bytes]) -> None:
+        name(self, [b"a\xff\x1b[2J".ljust(len(each), b"\0") for each in texts])
+
+    monkeypatch.setattr(garbled.WholeGarbling, "name", nonsense)
+    found, _, _ = converse(models, [utterance])
+    assert found == [["a\ufffd\ufffd[2J"]]
+
+
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"operation": "forward"}, "serve words with operation=viterbi"),
     ({"floor": 100, "reach": 18}, "no floor under scores"),

@@ -1,10 +1,12 @@
 """Names among a crowd: right, the same in the clear; nobody learns more; a mask is used once; shards may be lost."""
 
 import pickle
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -151,6 +153,28 @@ def test_how_long_a_product_takes_does_not_tell_how_many_are_enrolled() -> None:
             taken.append(time.perf_counter() - began)
         quickest.append(min(taken))
     assert max(quickest) < 3 * min(quickest)
+
+
+PAGES = Path("/proc/self/pagemap")
+
+
+@pytest.mark.skipif(not PAGES.exists(), reason="which pages are in memory is read there")
+def test_slots_of_nobody_are_in_memory_as_others_are() -> None:
+    """Pages that were never written are one and the same: read sooner, they told how many are enrolled."""
+    size, plan = resource.getpagesize(), CrowdTerms(1, (1 << 20) - 1, longest_name=35)
+    held = [CrowdShard(CrowdTerms(256, 1).product, 40)._weights, Crowd.empty(plan, OwnShards([])).names]
+    for each in held:  # so large that they are not in pages of something else
+        with PAGES.open("rb") as pages:
+            pages.seek(each.ctypes.data // size * 8)
+            found = np.frombuffer(pages.read(each.nbytes // size * 8), np.uint64)
+        assert (found >> np.uint64(62) > 0).all()  # in memory, or where memory is swapped to
+        assert not each.any()
+
+
+def test_blocks_of_nobody_are_each_in_memory() -> None:
+    """One that all shared would stay in the cache, and be multiplied sooner than those of somebody."""
+    blocks = CrowdShard(CrowdTerms(8, 5000).product, 3)._blocks
+    assert len({each.encoded.factors.ctypes.data for each in blocks if each.encoded is not None}) == 3
 
 
 def test_scores_are_exact_but_for_the_errors_of_the_lattice() -> None:
@@ -329,6 +353,7 @@ def test_an_active_client_reads_the_names_and_that_is_stated(monkeypatch: pytest
     [
         ({"features": 0, "places": 1}, "a crowd has up to"),
         ({"features": 4, "places": 1 << 20}, "a crowd has up to"),
+        ({"features": 1 << 14, "places": 9}, "of up to 16,383 numbers each"),
         ({"features": 1024, "places": 1 << 19}, "a crowd has up to"),
         ({"features": 4, "places": 4, "recipient": "third"}, "the client or the server"),
         ({"features": 4, "places": 4, "longest_name": 0}, "1 to 256 bytes"),
@@ -348,6 +373,7 @@ def test_terms_that_cannot_be_are_refused(terms: dict[str, object], words: str) 
         (2 * TEMPLATES[:2], ["a", "b"], 0.5, RangeError, "no longer than"),
         (TEMPLATES[:2], ["a", "b"], -0.1, RangeError, "thresholds of a crowd"),
         (TEMPLATES[:2], ["a", "b"], [0.5, np.nan], RangeError, "thresholds of a crowd"),
+        (TEMPLATES[:2], ["a", "b"], [0.5, 0.5, 0.5], RangeError, "one for all or 2"),
     ],
 )
 def test_speakers_that_cannot_be_enrolled_are_refused(

@@ -19,14 +19,15 @@ from ppspeech.cli.app import app
 from ppspeech.crypto.lattice import LatticeParameters
 from ppspeech.errors import AudioError, BundleError, ModelError, PpspeechError, RangeError, WrongSessionError
 from ppspeech.models import EmbeddingHead
-from ppspeech.network import run_together
+from ppspeech.network import StreamChannel, run_together
 from ppspeech.protocols import meet_as_client, meet_as_server
 from ppspeech.protocols.scores import WordArrays
 from ppspeech.protocols.words import KeywordJob, Questions, answer, encode_models, recognize
 from ppspeech.service import BudgetSpentError, Deployment, export_words, plan_words, serve
 from ppspeech.service.client import heads as client_module
+from ppspeech.service.client.connect import Door
 from ppspeech.service.client.heads import head_input
-from ppspeech.service.offer import describe, read_offers
+from ppspeech.service.offer import DESCRIBE, describe, read_offers
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.server.words import AHEAD, ServedHead
 from ppspeech.service.tasks.heads import HeadScale
@@ -298,13 +299,20 @@ def test_a_server_that_is_told_has_each_key_for_so_many_bits(telling: Running, m
     assert len(outcomes(telling, before + 5 + windows)) == before + 5 + windows  # no test after this one sees them come
 
 
-def test_nothing_is_asked_without_consent(telling: Running, asked: Running) -> None:
-    before = len(outcomes(telling))
+def test_nothing_is_asked_without_consent(telling: Running, asked: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    plain = Door.open
+
+    def noted(self: Door, service: str, params: dict[str, Any]) -> StreamChannel:
+        opened.append(service)
+        return plain(self, service, params)
+
+    monkeypatch.setattr(Door, "open", noted)
     with pytest.raises(WrongSessionError, match=r"to the server alone.*--outcome server"):
         telling.connect("words")
     with pytest.raises(WrongSessionError, match=r"to you alone.*--outcome client"):
         asked.connect("words", outcome="server")
-    assert len(outcomes(telling)) == before
+    assert opened == [DESCRIBE] * 2
     offer = read_offers(telling.door().hear("describe"), "heads")[0]
     assert offer.terms.outcome == "server"
     assert "The server alone learns" in offer.task

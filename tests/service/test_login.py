@@ -1,6 +1,7 @@
 """Log-ins through the service: who is let in, who is locked out, what the store and the log tell."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -254,6 +255,13 @@ def test_failures_are_counted_and_forgiven(tmp_path: Path) -> None:
     assert [accounts.begin("ann") for _ in range(4)] == [0, 0, 0, 100]
     with pytest.raises(PpspeechError, match="one try or more"):
         Accounts(tmp_path / "a.sqlite", "space", 0)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 2.0**32 - 1, 2.0**32, math.inf, math.nan])
+def test_a_lock_whose_length_cannot_be_told_is_refused(tmp_path: Path, seconds: float) -> None:
+    """Of 32 bits one number says that there is none, and a longer one would end the session of who is locked out."""
+    with pytest.raises(PpspeechError, match="is locked for up to 1,000,000,000 s"):
+        Accounts(tmp_path / "a.sqlite", "space", 5, seconds)
 
 
 def test_clocks_that_differ_give_no_more_tries(tmp_path: Path) -> None:

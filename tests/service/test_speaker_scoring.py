@@ -22,7 +22,7 @@ from ppspeech.models import Impostors, fit_mixture, rare_score
 from ppspeech.models.speakers import SpeakerVerifier
 from ppspeech.protocols.meeting import meet_as_client
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.speakers import cosines_of, voice_codes
+from ppspeech.protocols.speakers import GalleryPlan, Keeper, cosines_of, identify_as_client, voice_codes
 from ppspeech.service import Client, SpeakerDeployment, connect_through, plan_speakers
 from ppspeech.service.requests import Ask, Request, send_request, send_template
 from ppspeech.service.server.cohort import Cohort, Rule, cohort_of
@@ -40,8 +40,11 @@ from ppspeech.service.server.mixture_scoring import (
     with_means,
 )
 from ppspeech.service.server.speakers import ServedSpeakers, SpeakerFiles
+from ppspeech.service.server.stores import Enrolled
 from ppspeech.service.tasks.speakers import trial_frames
 from tests.bundle.conftest import gaussian_account, statement_of
+from tests.protocols.speaker_meeting import ask as asked
+from tests.protocols.speaker_meeting import unit
 from tests.service.conftest import Running
 from tests.service.voices import RATE, SPEAKERS, WHOLE, voice
 
@@ -362,6 +365,62 @@ def test_thresholds(bundle: Bundle, tmp_path: Path) -> None:
         SpeakerDeployment(decision="server").terms(bundle, 4)
     with pytest.raises(RangeError):
         LinearScoring(terms, Rule(0.5), None, z_normed=False).check(np.full(terms.features, 10.0))
+
+
+def five_people(size: int, stretched: bool = False) -> tuple[Reals, Reals, Impostors]:
+    """The directions of a cohort's people, of strangers, and what they say."""
+    drawn = np.random.default_rng(0)
+    people, others = (unit(drawn.normal(size=(count, size)), axis=1) for count in (5, 400))
+    tried = unit(np.repeat(people, 6, axis=0) + 0.1 * drawn.normal(size=(30, size)), axis=1)
+    owners = tuple(np.repeat(np.arange(5), 6).tolist())
+    return people, others, Impostors((25,), owners, torch.from_numpy(tried)[None], torch.zeros(1, 30), stretched)
+
+
+@pytest.mark.parametrize("stretched", [False, True])
+@pytest.mark.parametrize("rate", [0.01, 1e-9])
+def test_a_threshold_is_a_cosine_however_few_are_alike(rate: float, stretched: bool) -> None:
+    """Or else a keeper with a template that is like one person's could not publish its gallery at all."""
+    people, _, impostors = five_people(24, stretched)
+    least = rule_for_cosines(None, rate, 25, impostors).own(people)
+    assert (np.abs(least) < 1).all()
+    keeper = Keeper(GalleryPlan(24, 9), people, least)
+    assert keeper.plan.places == 9
+
+
+@pytest.mark.parametrize("scoring", ["linear", "gmm"])
+def test_whoever_is_like_one_of_the_cohort_keeps_nobody_else_from_a_name(scoring: Any, bundle: Bundle) -> None:
+    """Its own threshold is extrapolated from one person's scores, and farther the more are enrolled: beyond all scores,
+    not out of their range, in which nobody would get an answer any more.
+    """
+    places = 40
+    people, others, impostors = five_people(bundle.verifier.size)
+    terms = SpeakerDeployment(places=places, scoring=scoring, frames=25).terms(bundle, 0, impostors)
+    made: LinearScoring | MixtureScoring
+    if scoring == "linear":
+        made = LinearScoring(terms, rule_for_cosines(None, 0.001, 25, impostors), None, z_normed=False)
+        unlike = others[impostors.thresholds(others, 25, 0.001 / places) < 0.95]
+        templates = np.concatenate([people[:1], unlike[:1], others[: places - 2]])
+        voice = templates[1]
+    else:
+        own = bundle.verifier.means([frames(bundle, 0)])
+        templates = np.repeat(own[None], places, axis=0)
+        made = MixtureScoring(
+            terms,
+            background_mixture(bundle),
+            Rule(0.0, 0.001, lambda those, rate: np.where(np.arange(len(those)) == 0, 0.1 / rate, -20.0)),
+            None,
+            z_normed=False,
+        )
+        assert terms.mixture is not None
+        voice = trial_frames(terms.mixture, frames(bundle, 0).double().numpy())
+    for template in templates[:2]:
+        made.check(template)
+    enrolled = Enrolled([f"p{each}" for each in range(places)], templates, np.arange(places))
+    found, *_ = asked(
+        lambda met: identify_as_client(met, terms.identification, voice), lambda met: made.identify(met, enrolled)
+    )
+    assert found is not None
+    assert found.name not in (None, "p0")
 
 
 def rated(bundle: Bundle, cohort: Cohort, scoring: str, rate: float) -> tuple[Reals, Reals]:

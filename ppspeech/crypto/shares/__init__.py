@@ -25,7 +25,7 @@ from ppspeech.crypto.shares.shared import (
     share_among,
     share_input,
 )
-from ppspeech.crypto.shares.text import TEXT_RING, read_text, text_residues, text_size
+from ppspeech.crypto.shares.text import TEXT_RING, read_text, show_text, text_residues, text_size
 
 __all__ = [
     "ENTRIES",
@@ -72,6 +72,7 @@ __all__ = [
     "select",
     "share_among",
     "share_input",
+    "show_text",
     "sieve",
     "smallest",
     "square",

@@ -7,9 +7,9 @@ entries; the carry across 4 blocks in one table of 128, so a comparison of 21-bi
     g(block) = [y + x >= 32],  p(block) = [y + x = 31],  carry = g_3 ∨ p_3 (g_2 ∨ p_2 (g_1 ∨ p_1 g_0)).
 
 Where blocks of 6 bits are fewer they are taken, so that residues of up to 25 bits keep to two rounds; longer ones take
-one more round for every factor
-of 4. Where rounds are cheap and comparisons many, the carry walks instead from block to block, a round each, in tables
-that take it in: fewer of them, and smaller (`walking_carry`). Lemma 2.12 in docs/theory/asking.md.
+one more round for every factor of 4. Where rounds are cheap and comparisons many, the carry walks instead from block to
+block, a round each, in tables that take it in: fewer of them, and smaller (`walking_carry`). Lemma 2.12 in
+docs/theory/asking.md.
 """
 
 from collections.abc import Callable

@@ -45,14 +45,20 @@ def text_residues(texts: Sequence[str], length: int) -> Residues:
 
 
 def read_text(residues: Residues) -> str | None:
-    """The text that residues `(residues,)` spell; None where all are zero, which is nobody's label.
+    """The text that residues `(residues,)` spell, as `show_text` shows it; None where all are zero, which is nobody's
+    label.
+    """
+    return show_text(b"".join(int(residue).to_bytes(LETTERS, "little") for residue in residues))
+
+
+def show_text(letters: bytes) -> str | None:
+    """What another party's bytes spell, zeros at their end left out; None where nothing is left.
 
     Bytes that are no text, and what cannot be printed, are shown as such, and never refused: an error here would be
     seen by the party that sent them, and tell it which of its texts was opened.
 
-    >>> read_text(np.array([0x07FF61], np.uint64))
+    >>> show_text(bytes.fromhex("61ff07"))
     'a\ufffd\ufffd'
     """
-    letters = b"".join(int(residue).to_bytes(LETTERS, "little") for residue in residues).rstrip(b"\0")
-    shown = letters.decode(errors="replace")
+    shown = letters.rstrip(b"\0").decode(errors="replace")
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in shown) or None

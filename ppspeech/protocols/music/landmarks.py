@@ -22,6 +22,7 @@ import numpy as np
 from ppspeech.arrays import Bytes, Whole
 from ppspeech.channel import Channel
 from ppspeech.crypto import Kind, MapKey, SealedMap, ask_points, uniform_bytes
+from ppspeech.crypto.shares import show_text
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.params import Params
 from ppspeech.protocols.party import Party, register_protocol
@@ -110,8 +111,7 @@ class LandmarkMap:
         if not song < len(self.names):
             return None
         opened = self.names[song] ^ _name_pad(key, self.names.shape[1])
-        shown = opened.tobytes().rstrip(b"\0").decode(errors="replace")
-        return "".join(letter if letter.isprintable() else "\ufffd" for letter in shown) or None
+        return show_text(opened.tobytes())
 
 
 def seal_landmarks(

@@ -33,6 +33,7 @@ EMPTY = -1.625  # added to the cosine of a slot that is nobody's, or not yet: lo
 LOWEST = np.uint32(round(EMPTY * 4**FRACTION) % (1 << 32))  # the same as an offset
 AT_A_TIME = 1 << 14  # speakers that are put together
 MOST_SLOTS = 1 << 20
+MOST_FEATURES = (1 << 14) - 1  # of a voice: as many as one product adds up
 MOST_NUMBERS = 1 << 28  # of a gallery: 8 bytes each, transformed
 
 
@@ -48,10 +49,11 @@ class CrowdTerms:
     longest_name: int = 21
 
     def __post_init__(self) -> None:
-        if self.features < 1 or not 1 <= self.places < MOST_SLOTS or self.features * self.places > MOST_NUMBERS:
+        fits = self.features * self.places <= MOST_NUMBERS
+        if not 1 <= self.features <= MOST_FEATURES or not 1 <= self.places < MOST_SLOTS or not fits:
             raise ModelError(
-                f"a crowd has up to {MOST_SLOTS - 1:,} places and {MOST_NUMBERS:,} numbers, got {self.places:,} places "
-                f"of {self.features}"
+                f"a crowd has up to {MOST_SLOTS - 1:,} places, of up to {MOST_FEATURES:,} numbers each, and "
+                f"{MOST_NUMBERS:,} in all, got {self.places:,} places of {self.features:,}"
             )
         if self.recipient not in ("client", "server"):
             raise ModelError(f"the name goes to the client or the server, got {self.recipient!r}")
@@ -122,10 +124,13 @@ class Entries:
         return Entries(weights, np.zeros(len(names), np.uint32), spelled).with_thresholds(thresholds)
 
     def with_thresholds(self, thresholds: Reals | float) -> "Entries":
-        """The same speakers, with other thresholds. Raises RangeError where they are not 0 to 1.5."""
-        least = np.broadcast_to(np.asarray(thresholds, np.float64), self.offsets.shape)
-        if not ((least >= LEAST) & (least <= MOST)).all():
-            raise RangeError(f"thresholds of a crowd are cosines of {LEAST:g} to {MOST:g}")
+        """The same speakers, with other thresholds. Raises RangeError where they are not 0 to 1.5, or not as many."""
+        least = np.asarray(thresholds, np.float64)
+        if least.shape not in ((), self.offsets.shape) or not ((least >= LEAST) & (least <= MOST)).all():
+            raise RangeError(
+                f"thresholds of a crowd are cosines of {LEAST:g} to {MOST:g}, one for all or {len(self.offsets)}"
+            )
+        least = np.broadcast_to(least, self.offsets.shape)
         return replace(self, offsets=np.rint(-least * 4.0**FRACTION).astype(np.int64).astype(np.uint32))
 
 
@@ -159,8 +164,8 @@ class Crowd:
 
     @staticmethod
     def empty(plan: CrowdTerms, shards: Shards) -> "Crowd":
-        """Nobody, whatever is in the shards."""
-        return Crowd(plan, shards, np.full(plan.slots, LOWEST, np.uint32), np.zeros(plan.names, np.uint64))
+        """Nobody, whatever is in the shards; as much memory, and as much time, as for everybody."""
+        return Crowd(plan, shards, np.full(plan.slots, LOWEST, np.uint32), np.full(plan.names, 0, np.uint64))
 
     @property
     def filled(self) -> Bits:

@@ -15,7 +15,6 @@ whoever holds a shard may be lost and made again. Shards may be in this process,
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numba
@@ -62,8 +61,9 @@ class CrowdShard:
             raise RangeError(f"a shard has blocks, from a slot on, got {blocks} from {first}")
         size = product.columns
         self._product, self._first, self._workers = product, first, workers
-        self._weights = np.zeros((blocks * size, product.inner), np.int16)
-        self._blocks = [Block(_nobody(product), np.zeros(size, np.uint8))] * blocks
+        # Nobody takes as much memory as somebody: what is shared, or was never written, is multiplied in less time.
+        self._weights = np.full((blocks * size, product.inner), 0, np.int16)
+        self._blocks = [Block(_nobody(product), np.zeros(size, np.uint8)) for _ in range(blocks)]
         self._putting = threading.Lock()
 
     def put(self, slots: NDArray[np.int64], weights: Weights) -> None:
@@ -139,10 +139,10 @@ class CrowdShard:
         return slots[block * size : (block + 1) * size]
 
 
-@lru_cache(maxsize=4)
 def _nobody(product: MatrixPlan) -> EncodedWeights:
-    """All empty blocks are this one."""
-    return encode_weights(product, np.zeros((product.inner, product.columns)))
+    """An empty block: weights of 0 are transformed to 0."""
+    factors = np.full((product.precision.parameters.degree, product.job.outputs, product.job.terms), 0, np.uint64)
+    return EncodedWeights(product.precision.parameters, factors)
 
 
 def cut(product: MatrixPlan, rows: Bytes) -> tuple[Bytes, Short, Bits]:

@@ -38,7 +38,7 @@ from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.speakers.codes import least_agreeing, voice_codes
-from ppspeech.protocols.speakers.decision_rows import WORDS, in_order, key_residues, row_pads
+from ppspeech.protocols.speakers.decision_rows import WORDS, in_order, receive_steps, row_pads, send_steps
 from ppspeech.protocols.speakers.verify import say
 
 LABEL = 16
@@ -171,9 +171,7 @@ def prove_as_client(channel: Channel, setup: PairSetup, terms: HardenedTerms, em
         masked, offset = record[: -8 * WORDS], record[-8 * WORDS :]
         asked = code ^ np.unpackbits(masked).astype(np.bool_)
         channel.send(Kind.VOICE_CODE, np.packbits(asked ^ choices[terms.claim_bits :]).tobytes())  # 4
-        pads = key_residues(_hash(setup, b"pads"), code_keys)
-        steps = np.frombuffer(channel.receive(Kind.MASKED_INPUTS, pads.nbytes), "<u8").reshape(pads.shape)  # 5
-        pads[asked] += steps[asked]
+        pads = receive_steps(channel, _hash(setup, b"pads"), code_keys, asked)  # 5
         sums = pads.sum(axis=0, dtype=np.uint64) + np.frombuffer(offset.tobytes(), "<u8")
         table = np.frombuffer(channel.receive(Kind.DECISION_TABLE, LABEL * terms.rows), np.uint8).reshape(-1, LABEL)
         row = int(sums[0]) % terms.rows
@@ -198,10 +196,9 @@ def judge_as_server(channel: Channel, setup: PairSetup, scorer: HardenedScorer) 
             Kind.RECORDS, (records ^ _record_pads(setup, terms, _model_keys(claim_keys, terms))).tobytes()
         )  # 3
         code_keys = in_order(keys[terms.claim_bits :], channel.receive(Kind.VOICE_CODE, terms.bits // 8))  # 4
-        none, one = (key_residues(_hash(setup, b"pads"), code_keys[:, bit]) for bit in (0, 1))
-        parts = (2 * mask - 1).view(np.uint64)[:, None] * secrets
-        channel.send(Kind.MASKED_INPUTS, (none + parts - one).astype("<u8").tobytes())  # 5
-        masks = masks + none.sum(axis=0, dtype=np.uint64)
+        ways = (2 * mask - 1).view(np.uint64)[:, None] * secrets
+        pads = send_steps(channel, _hash(setup, b"pads"), code_keys, ways)  # 5
+        masks = masks + pads.sum(axis=0, dtype=np.uint64)
         rows = np.arange(terms.rows, dtype=np.uint64)
         scores = ((rows - masks[0] + np.uint64(terms.bits)) % np.uint64(terms.rows)).astype(np.int64) - terms.bits
         openers = scores.view(np.uint64)[:, None] * secrets[1:] + masks[1:]

@@ -45,7 +45,7 @@ from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.speakers.codes import Code as Signs
 from ppspeech.protocols.speakers.codes import least_agreeing, voice_codes
-from ppspeech.protocols.speakers.decision_rows import WORDS, in_order, key_residues, row_pads
+from ppspeech.protocols.speakers.decision_rows import WORDS, in_order, receive_steps, row_pads, send_steps
 from ppspeech.protocols.speakers.verify import say
 
 LABEL = 16
@@ -214,9 +214,7 @@ def log_in_as_client(
         keys = setup.receiver.choose_keys(channel, choices)  # 2
         codes = terms.codes(*answer(tuple(asked)))
         channel.send(Kind.VOICE_CODE, np.packbits(codes ^ choices).tobytes())  # 3
-        pads = key_residues(_hash(setup, b"pads"), keys)
-        steps = np.frombuffer(channel.receive(Kind.MASKED_INPUTS, pads.nbytes), "<u8").reshape(pads.shape)  # 4
-        pads[codes] += steps[codes]
+        pads = receive_steps(channel, _hash(setup, b"pads"), keys, codes)  # 4
         sums = np.add.reduceat(pads, terms.starts, axis=0)
         sent = channel.receive(Kind.DECISION_TABLE, LABEL * (terms.bits + terms.gates))
         table = np.frombuffer(sent, np.uint8).reshape(-1, LABEL)
@@ -248,11 +246,10 @@ def log_in_as_server(
         own, least = person.asked(digits)
         parts = len(terms.sizes)
         secret = np.concatenate([np.ones((parts, 1), np.uint64), uniform_residues(2 * parts).reshape(parts, 2)], axis=1)
-        none, one = (key_residues(_hash(setup, b"pads"), keys[:, bit]) for bit in (0, 1))
         ways = (2 * own.astype(np.int64) - 1).view(np.uint64)[:, None] * np.repeat(secret, terms.sizes, axis=0)
-        channel.send(Kind.MASKED_INPUTS, (none + ways - one).astype("<u8").tobytes())  # 4
+        pads = send_steps(channel, _hash(setup, b"pads"), keys, ways)  # 4
         zeros = np.add.reduceat(~own, terms.starts, dtype=np.uint64)
-        masks = np.add.reduceat(none, terms.starts, axis=0) - zeros[:, None] * secret
+        masks = np.add.reduceat(pads, terms.starts, axis=0) - zeros[:, None] * secret
         labels = _drawn_labels(parts)  # "fails" and "holds" of every part
         tables = []
         for part, (start, size) in enumerate(zip(terms.starts.tolist(), terms.sizes.tolist(), strict=True)):

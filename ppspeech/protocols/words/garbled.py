@@ -21,6 +21,7 @@ import numpy as np
 
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto.lattice import EncodedWeights, ReplyMask, share_before
+from ppspeech.crypto.shares import show_text
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.meeting import Meeting, meet
@@ -182,7 +183,7 @@ def recognize_garbled(
     shares = job.by_utterance(met.multiply(job.plan, monomials))
     for each, share, utterance in zip(prepared, shares, utterances, strict=True):
         each.ask(share, len(utterance))
-    return [_read(each.named(job.shape.label_bytes)) for each in prepared]
+    return [show_text(each.named(job.shape.label_bytes) or b"") for each in prepared]
 
 
 def answer_garbled(
@@ -196,14 +197,6 @@ def answer_garbled(
         texts.append(bytes(job.shape.label_bytes))
     for each in prepared.garblings:
         each.name(texts)
-
-
-def _read(text: bytes | None) -> str | None:
-    """A label; None for the garbage model's, and for what is none."""
-    try:
-        return (text or b"").rstrip(b"\0").decode() or None
-    except UnicodeDecodeError:
-        return None
 
 
 @keyword_garbled.party("client")

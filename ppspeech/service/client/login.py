@@ -13,8 +13,9 @@ from ppspeech.protocols.speakers import log_in_as_client
 from ppspeech.service.client.connect import QUESTIONS, Client
 from ppspeech.service.client.session import Answer, Clock
 from ppspeech.service.login.ear import RATE, LoginEar, LoginSpace
-from ppspeech.service.login.seal import KEY_BYTES, Template, seal
+from ppspeech.service.login.seal import Template, seal
 from ppspeech.service.requests import Ask, Request, receive_ready, send_name
+from ppspeech.service.store import KEY_BYTES
 from ppspeech.service.tasks.login import Login
 from ppspeech.service.tasks.speakers import check_speaker
 

@@ -16,6 +16,7 @@ from ppspeech.storage import Ask
 MOST_ACCOUNTS = 100_000  # of one store; a client that fills the disk is a client too many
 TRIES = 5
 LOCKED_SECONDS = 900.0
+LONGEST_LOCK = 10**9  # thirty years; whoever is locked out is told for how long, in 32 bits
 ACCOUNTS = "accounts.sqlite"
 COLUMNS = (
     "space TEXT, name TEXT, sealed BLOB NOT NULL, failed INTEGER NOT NULL, last REAL NOT NULL,"
@@ -45,8 +46,10 @@ class Accounts:
         locked_seconds: float = LOCKED_SECONDS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if tries < 1 or not 0 < locked_seconds < math.inf:
-            raise PpspeechError(f"a name has one try or more, and is locked for a time, got {tries}, {locked_seconds}")
+        if tries < 1 or not 0 < locked_seconds <= LONGEST_LOCK:
+            raise PpspeechError(
+                f"a name has one try or more, and is locked for up to {LONGEST_LOCK:,} s, got {tries}, {locked_seconds}"
+            )
         self._table = table_at(place, "accounts", COLUMNS, "accounts")
         self._place = place
         self._space, self._tries, self._seconds, self._clock = space, tries, locked_seconds, clock

@@ -7,30 +7,18 @@ The device draws the key and seals; the server keeps what it cannot open. At a l
 server opens the template for this one check and keeps neither. A server that does not follow the protocol could.
 """
 
-import os
-import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from nacl.bindings import (
-    crypto_aead_xchacha20poly1305_ietf_ABYTES,
-    crypto_aead_xchacha20poly1305_ietf_decrypt,
-    crypto_aead_xchacha20poly1305_ietf_encrypt,
-    crypto_aead_xchacha20poly1305_ietf_KEYBYTES,
-    crypto_aead_xchacha20poly1305_ietf_NPUBBYTES,
-)
-from nacl.exceptions import CryptoError
 
 from ppspeech.arrays import Reals
 from ppspeech.crypto import unpack_floats
-from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.errors import RangeError
 from ppspeech.protocols.speakers import TEN, LoginTerms
+from ppspeech.service.store import KEY_BYTES, SEAL_BYTES, open_under, read_key_file, seal_under, write_key_file
 
-KEY_BYTES = crypto_aead_xchacha20poly1305_ietf_KEYBYTES
-_NONCE = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
-_EXTRA = _NONCE + crypto_aead_xchacha20poly1305_ietf_ABYTES
 UNIT = 1e-3  # how far a direction's length may be from 1
 
 
@@ -55,7 +43,7 @@ class Template:
 
 def sealed_bytes(terms: LoginTerms) -> int:
     """How long every sealed template is."""
-    return _EXTRA + 4 * (terms.voice + TEN * terms.digit)
+    return SEAL_BYTES + 4 * (terms.voice + TEN * terms.digit)
 
 
 def new_key() -> bytes:
@@ -66,45 +54,30 @@ def new_key() -> bytes:
 def seal(key: bytes, name: str, space: str, template: Template) -> bytes:
     """A template that only the key opens, and only as that of this name in this space."""
     plain = np.concatenate([template.voice, template.digits.reshape(-1)]).astype("<f4").tobytes()
-    nonce = secrets.token_bytes(_NONCE)
-    return nonce + crypto_aead_xchacha20poly1305_ietf_encrypt(plain, _bound(name, space), nonce, key)
+    return seal_under(key, plain, _bound(name, space))
 
 
 def open_sealed(key: bytes, name: str, space: str, sealed: bytes, terms: LoginTerms) -> Template | None:
     """What `seal` sealed; None for another key, name or space, bytes that were changed, or what is no template."""
+    plain = open_under(key, sealed, _bound(name, space))
+    if plain is None:
+        return None
     try:
-        plain = crypto_aead_xchacha20poly1305_ietf_decrypt(sealed[_NONCE:], _bound(name, space), sealed[:_NONCE], key)
         numbers = unpack_floats(plain)
         return Template(numbers[: terms.voice], numbers[terms.voice :].reshape(TEN, terms.digit))
-    except (CryptoError, RangeError, ValueError):
+    except (RangeError, ValueError):
         return None
 
 
 def write_key(path: Path, key: bytes) -> None:
     """Keep a key in a new file for its owner alone. Raises PpspeechError for a file that is there already."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise PpspeechError(f"{path} is there already, and a key is not replaced: give another --key") from None
-    with os.fdopen(opened, "w") as file:
-        file.write(key.hex() + "\n")
+    write_key_file(path, key)
 
 
 def read_key(path: Path) -> bytes:
     """The key in a file. Raises PpspeechError for a file that is none, or that others can read."""
-    try:
-        if path.stat().st_mode & 0o077:
-            raise PpspeechError(f"others can read the key {path}: chmod 600 it, and enroll anew if they have")
-        text = path.read_text("ascii").strip()
-    except OSError as error:
-        raise PpspeechError(f"cannot read the key {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        text = ""
-    if not re.fullmatch("[0-9a-f]{64}", text):
-        raise PpspeechError(f"{path} holds no key: 64 hexadecimal digits, as `ppspeech login enroll` writes them")
-    return bytes.fromhex(text)
+    return read_key_file(path, 0o077, "ppspeech login enroll")
 
 
-def _bound(name: str, space: str) -> bytes:
-    return f"ppspeech login {space} {name}".encode()
+def _bound(name: str, space: str) -> str:
+    return f"ppspeech login {space} {name}"

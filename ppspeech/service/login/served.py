@@ -1,6 +1,5 @@
 """The server's side of log-ins: it asks for digits, opens one sealed template for one check, and forgets it."""
 
-import json
 import logging
 import os
 from collections.abc import Mapping
@@ -18,13 +17,14 @@ from ppspeech.protocols.speakers import SECONDS, TEN, LoginPerson, LoginTerms, l
 from ppspeech.service.login.accounts import ACCOUNTS, LOCKED_SECONDS, TRIES, Accounts
 from ppspeech.service.login.digits import kept_digits, space_of
 from ppspeech.service.login.ear import NUMBERS, SPEECH, VOICE, LoginSpace
-from ppspeech.service.login.seal import KEY_BYTES, Template, open_sealed, seal, sealed_bytes
+from ppspeech.service.login.seal import Template, open_sealed, seal, sealed_bytes
 from ppspeech.service.login.thresholds import VoiceThresholds
 from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request, receive_name, send_ready
 from ppspeech.service.server.book import FIELDS, Visitor
 from ppspeech.service.server.session import Handler
-from ppspeech.service.store import PostgresStore
+from ppspeech.service.server.stores import note
+from ppspeech.service.store import KEY_BYTES, PostgresStore
 from ppspeech.service.tasks.login import Login
 
 logger = logging.getLogger(__name__)
@@ -152,13 +152,6 @@ class ServedLogin:
         if template is not None:
             if accepted:
                 self.accounts.succeeded(name)
-            self._note(name, visitor.session, accepted)
+            note(self.noted, {"session": visitor.session, "name": name, "accepted": accepted})  # not in the log
         logger.info("log-in decided", extra={FIELDS: {"session": visitor.session, "accepted": accepted}})
         send_ready(channel, accepted, None)
-
-    def _note(self, name: str, session: str, accepted: bool) -> None:
-        """Write down who came, for whoever serves: a file that only they can read, not the log."""
-        line = json.dumps({"session": session, "name": name, "accepted": accepted}, ensure_ascii=False) + "\n"
-        opened = os.open(self.noted, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(opened, "a") as file:
-            file.write(line)

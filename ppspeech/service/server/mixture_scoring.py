@@ -86,8 +86,11 @@ class MixtureScoring:
         self.check(background.means.reshape(-1))  # the cohort alone must fit
 
     def check(self, template: Reals) -> None:
-        """Refuse, with a RangeError, means whose log-densities could leave the range."""
-        self._scorer(replace(self._plan, models=1), template[None], np.zeros(1, np.int64), 1)
+        """Refuse, with a RangeError, means whose log-densities could leave the range, alone or in a full gallery."""
+        alone, some = replace(self._plan, models=1), template[None]
+        self._scorer(alone, some, np.zeros(1, np.int64), 1)
+        if self._terms.identifies:
+            MixtureScorer.of(alone, self._background, self._known(some, self._terms.places), self._threshold)
 
     def warm(self, enrolled: Enrolled) -> None:
         """Nothing: encoding takes the time of a question, and every session has its own."""
@@ -134,8 +137,8 @@ class MixtureScoring:
         return filled, mean, std
 
     def _known(self, templates: Reals, names: int = 1) -> Mixtures:
-        """Enrolled speakers' mixtures, each less likely by its own threshold."""
-        own = self._rule.own(templates, names)
+        """Enrolled speakers' mixtures, each less likely by its own threshold, or as unlikely as in an empty place."""
+        own = self._rule.own(templates, names).clip(max=UNLIKELY)
         found = with_means(self._background, templates)
         return replace(found, log_weights=found.log_weights - own[:, None])
 

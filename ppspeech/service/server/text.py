@@ -79,8 +79,7 @@ class ServedText:
     ) -> "ServedText":
         """Fold and lay out the lines of a text. `folder`: keeps a key, under which the text has the same name whenever
         it is served, and which tells nobody what it is; servers with one `store` have one such key, and so one budget.
-        Raises PpspeechError for an empty text, RangeError for one that
-        is too long.
+        Raises PpspeechError for an empty text, RangeError for one that is too long.
         """
         chosen = deployment or TextDeployment()
         letters = alphabet_of(chosen.alphabet)

@@ -4,10 +4,21 @@ from ppspeech.service.store.address import StoreAddress, refuse_password
 from ppspeech.service.store.place import Place, is_address, open_store, opened, sealed, table_at, tagged
 from ppspeech.service.store.postgres import PostgresStore, StoreLostError
 from ppspeech.service.store.schema import MIGRATIONS
-from ppspeech.service.store.seal import StoreSeal, write_store_key
+from ppspeech.service.store.seal import (
+    KEY_BYTES,
+    SEAL_BYTES,
+    StoreSeal,
+    open_under,
+    read_key_file,
+    seal_under,
+    write_key_file,
+    write_store_key,
+)
 
 __all__ = [
+    "KEY_BYTES",
     "MIGRATIONS",
+    "SEAL_BYTES",
     "Place",
     "PostgresStore",
     "StoreAddress",
@@ -15,10 +26,14 @@ __all__ = [
     "StoreSeal",
     "is_address",
     "open_store",
+    "open_under",
     "opened",
+    "read_key_file",
     "refuse_password",
+    "seal_under",
     "sealed",
     "table_at",
     "tagged",
+    "write_key_file",
     "write_store_key",
 ]

@@ -16,6 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from nacl.bindings import (
+    crypto_aead_xchacha20poly1305_ietf_ABYTES,
     crypto_aead_xchacha20poly1305_ietf_decrypt,
     crypto_aead_xchacha20poly1305_ietf_encrypt,
     crypto_aead_xchacha20poly1305_ietf_KEYBYTES,
@@ -27,6 +28,7 @@ from ppspeech.errors import PpspeechError
 
 KEY_BYTES = crypto_aead_xchacha20poly1305_ietf_KEYBYTES
 _NONCE = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
+SEAL_BYTES = _NONCE + crypto_aead_xchacha20poly1305_ietf_ABYTES  # by which what is sealed is longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +46,7 @@ class StoreSeal:
     @classmethod
     def read(cls, path: Path) -> "StoreSeal":
         """The key in a file. Raises PpspeechError for a file that is none, or that everybody can read."""
-        try:
-            if path.stat().st_mode & 0o007:
-                raise PpspeechError(f"everybody can read the key {path}: chmod 600 it, or make another")
-            text = path.read_text("ascii").strip()
-        except OSError as error:
-            raise PpspeechError(
-                f"cannot read the key {path}: {error.strerror}; `ppspeech keys store FOLDER` makes one"
-            ) from None
-        except UnicodeDecodeError:
-            text = ""
-        if not re.fullmatch("[0-9a-f]{64}", text):
-            raise PpspeechError(f"{path} holds no key: 64 hexadecimal digits, as `ppspeech keys store` writes them")
-        return cls.under(bytes.fromhex(text))
+        return cls.under(read_key_file(path, 0o007, "ppspeech keys store"))
 
     @property
     def fingerprint(self) -> str:
@@ -73,29 +63,66 @@ class StoreSeal:
 
     def seal(self, plain: bytes, about: str) -> bytes:
         """What only the key opens, and only as this row."""
-        nonce = secrets.token_bytes(_NONCE)
-        return nonce + crypto_aead_xchacha20poly1305_ietf_encrypt(plain, about.encode(), nonce, self._seals)
+        return seal_under(self._seals, plain, about)
 
     def open(self, sealed: bytes, about: str) -> bytes:
         """What `seal` sealed. Raises PpspeechError for bytes that were changed, or are another row's."""
-        try:
-            plain = crypto_aead_xchacha20poly1305_ietf_decrypt(
-                bytes(sealed[_NONCE:]), about.encode(), bytes(sealed[:_NONCE]), self._seals
-            )
-        except (CryptoError, ValueError, TypeError):
-            raise PpspeechError("a row of the store was changed, or sealed under another key: it is not used") from None
-        return bytes(plain)
+        plain = open_under(self._seals, sealed, about)
+        if plain is None:
+            raise PpspeechError("a row of the store was changed, or sealed under another key: it is not used")
+        return plain
+
+
+def seal_under(key: bytes, plain: bytes, about: str) -> bytes:
+    """What only this key opens, and only as what it is about."""
+    nonce = secrets.token_bytes(_NONCE)
+    return nonce + crypto_aead_xchacha20poly1305_ietf_encrypt(plain, about.encode(), nonce, key)
+
+
+def open_under(key: bytes, sealed: bytes, about: str) -> bytes | None:
+    """What `seal_under` sealed; None for another key, for bytes that were changed, or are about something else."""
+    try:
+        parts = bytes(sealed[_NONCE:]), about.encode(), bytes(sealed[:_NONCE])
+        return bytes(crypto_aead_xchacha20poly1305_ietf_decrypt(*parts, key))
+    except (CryptoError, ValueError, TypeError):
+        return None
 
 
 def write_store_key(path: Path) -> None:
     """A new key in a new file for its owner alone. Raises PpspeechError for a file that is there already."""
+    write_key_file(path, secrets.token_bytes(KEY_BYTES))
+
+
+def write_key_file(path: Path, key: bytes) -> None:
+    """Keep a key in a new file for its owner alone. Raises PpspeechError for a file that is there already."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise PpspeechError(f"{path} is there already: a key is not replaced, what it sealed would be lost") from None
+        raise PpspeechError(
+            f"{path} is there already: a key is not replaced, what it sealed would be lost; name another file"
+        ) from None
     with os.fdopen(opened, "w") as file:
-        file.write(secrets.token_hex(KEY_BYTES) + "\n")
+        file.write(key.hex() + "\n")
+
+
+def read_key_file(path: Path, closed: int, maker: str) -> bytes:
+    """The key in a file. `closed`: bits of its mode that must not be set. `maker`: the command that writes such a file.
+
+    Raises PpspeechError for a file that is none, or that is open to others.
+    """
+    try:
+        if path.stat().st_mode & closed:
+            who = "others" if closed & 0o070 else "everybody"
+            raise PpspeechError(f"{who} can read the key {path}: chmod 600 it, and use another if somebody has")
+        text = path.read_text("ascii").strip()
+    except OSError as error:
+        raise PpspeechError(f"cannot read the key {path}: {error.strerror}; `{maker}` makes one") from None
+    except UnicodeDecodeError:
+        text = ""
+    if not re.fullmatch("[0-9a-f]{64}", text):
+        raise PpspeechError(f"{path} holds no key: 64 hexadecimal digits, as `{maker}` writes them")
+    return bytes.fromhex(text)
 
 
 def _derived(key: bytes, use: bytes) -> bytes:
