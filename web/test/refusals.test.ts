@@ -5,6 +5,8 @@ import { test } from "node:test";
 import { offerKeys } from "../src/base_transfer.ts";
 import { Carrier, type WebSocketLike } from "../src/carrier.ts";
 import { connect } from "../src/client.ts";
+import { Door } from "../src/door.ts";
+import { AudioError, BudgetSpentError, NotNowError } from "../src/errors.ts";
 import { joined } from "../src/bytes.ts";
 import { Flights } from "../src/flights.ts";
 import { FrontEnd } from "../src/front_end.ts";
@@ -13,10 +15,11 @@ import { ASK, TABLES } from "../src/kinds.ts";
 import { USUAL } from "../src/mfcc_config.ts";
 import { chooseOffer, readOffers } from "../src/offer.ts";
 import { systemRandom } from "../src/random.ts";
-import { readReady } from "../src/requests.ts";
+import { ask, encodeRequest, readReady, WORDS } from "../src/requests.ts";
 import { paddedMonomials, readShape } from "../src/shape.ts";
 import { checkDirection, readSpeakers } from "../src/speaker_terms.ts";
-import { packHeader, readNonce, whyRefused, Wire } from "../src/wire.ts";
+import { encodeHello, packHeader, readNonce, sessionName, whyRefused, Wire } from "../src/wire.ts";
+import { WordQuestion } from "../src/word_question.ts";
 import { readLabel } from "../src/words.ts";
 import { fromHex, kernel, Script, vectors } from "./vectors.ts";
 
@@ -185,7 +188,13 @@ test("speakers", () => {
   for (const bad of [[1], [1, 1, 0, 0], [NaN, 0, 0, 0]]) assert.throws(() => checkDirection(terms, bad), /no longer than 1/);
 });
 
-test("ready", () => assert.throws(() => readReady(Uint8Array.of(2, 0, 0, 0, 0)), /yes \(1\) or no \(0\), got 2/));
+test("ready", async () => {
+  assert.throws(() => readReady(Uint8Array.of(2, 0, 0, 0, 0)), /yes \(1\) or no \(0\), got 2/);
+  const asked = (...said: number[]) => ask(new Script(Uint8Array.from(said)), encodeRequest(WORDS));
+  assert.equal(await asked(1, 255, 255, 255, 254), 2 ** 32 - 2);
+  await assert.rejects(asked(0, 0, 0, 0, 7), BudgetSpentError);
+  await assert.rejects(asked(0, 255, 255, 255, 254), NotNowError);
+});
 
 test("flights", async () => {
   const flight = (...bytes: number[]) => new Flights(new Script(Uint8Array.from(bytes)));
@@ -282,4 +291,18 @@ test("our own nonce sent back ends the session with one ABORT", async () => {
   other.onmessage!({ data: joined(other.sent[0]!).buffer });
   await assert.rejects(greeting, /our own nonce/);
   assert.deepEqual(other.sent[1], joined(packHeader(255, new Uint8Array(16), 1, 1), new Uint8Array(1)));
+});
+
+test("a server that cannot count at the moment says what it offers later", async () => {
+  const other = socket();
+  other.send = (frame) => {
+    other.sent.push(frame);
+    if (other.sent.length > 1) return;
+    const [ours, theirs] = [readNonce(frame.subarray(28), "describe", {}), Uint8Array.from(SESSION)];
+    const say = (kind: number, session: Uint8Array, sequence: number, payload: Uint8Array) =>
+      other.onmessage!({ data: joined(packHeader(kind, session, sequence, payload.length), payload).buffer });
+    say(0, new Uint8Array(16), 0, encodeHello(theirs, "describe", {}));
+    say(7, sessionName(ours, theirs, "describe", {}), 1, new TextEncoder().encode('{"not_now":true}'));
+  };
+  await assert.rejects(Door.to("", { socket: () => other }).describe(), NotNowError);
 });
