@@ -41,6 +41,7 @@ const MUTANTS = [
   ["guesses bytes beyond the first 65,536", "secrets", "random.ts", "at < bytes.length; at += AT_ONCE", "at < 1; at += AT_ONCE"],
   ["is told bit after bit of one key, and reads it", "secrets", "asking.ts", "this.told + told > LEAKABLE_BITS", "false"],
   ["is told bits of a key that nobody counts", "secrets", "speakers.ts", 'told: terms.decision === "server" ? 1 : 0', "told: 0"],
+  ["is met by a client that was closed, and whose secrets stay", "secrets", "asking.ts", "if (this.isClosed) session.close(); // while we met", ""],
   ["reads secrets in memory that was used before", "secrets", "kernel.ts", "this.bytes.fill(0, before, this.top);", ""],
 ];
 
