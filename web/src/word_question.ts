@@ -4,10 +4,11 @@ import { type Asked, bytesOf, checkBytes, checkProduct } from "./asking.ts";
 import { ProtocolError } from "./errors.ts";
 import { encodeRequest, WORDS } from "./requests.ts";
 import type { Question } from "./session.ts";
-import { columnsOf, cutOf, paddedMonomials, type Shape, shortest } from "./shape.ts";
+import { arcsOf, columnsOf, cutOf, paddedMonomials, type Shape, shortest } from "./shape.ts";
 import { costOf, framesAStep, type Job, jobOf, nameWords, readLabel } from "./words.ts";
 
 const MOST_STEPS = 4e6; // scores of a question above which it is not even counted
+const [MOST_ARCS, MOST_CELLS] = [1 << 18, 1 << 23]; // the same of arcs, and of arcs over all frames
 
 export class WordQuestion {
   private constructor(readonly question: Question, private readonly job: Job) {}
@@ -17,6 +18,8 @@ export class WordQuestion {
     const cut = cutOf(shape, 1);
     checkProduct(name, cut);
     if (shape.frames * columnsOf(shape) > MOST_STEPS) throw new ProtocolError(`${name} has more scores than this client follows`);
+    const arcs = arcsOf(shape);
+    if (arcs > MOST_ARCS || arcs * shape.frames > MOST_CELLS) throw new ProtocolError(`${name} has more arcs than this client follows`);
     const job = jobOf(shape, 1, framesAStep(shape, 1, order));
     const question = { request: encodeRequest(WORDS, order), cost: await costOf(job), cut, flies: true };
     checkBytes(name, bytesOf(question));

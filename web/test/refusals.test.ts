@@ -110,6 +110,7 @@ test("offers", () => {
   const texts: [string, RegExp][] = [
     ["{", /no JSON/], ["[]", /no object/], ['{"format":2,"words":[]}', /format/], ['{"format":1}', /1 to 64 offers/],
     ['{"format":1,"words":{}}', /a list/], ['{"format":1,"words":[1]}', /no object/], ['{"format":1,"a":[{},{}]}', /different names/],
+    ['{"format":1,"words":[{"name":{"toString":1}}]}', /lacks task/],
   ];
   for (const [text, why] of texts) assert.throws(() => readOffers(new TextEncoder().encode(text)), why, text);
   assert.throws(() => readOffers(Uint8Array.of(0xff, 0xfe)), /no JSON/);
@@ -227,7 +228,13 @@ test("points that are none", async () => {
   }
 });
 
-test("labels are shown, whatever they hold", () => {
+test("a model with more arcs than can be followed", async () => {
+  const states = { states: 100, starts: [0], ends: [0], moves: Array.from({ length: 99 }, (_, i) => i - 49) };
+  const shape = readShape({ ...vectors("encodings").shape, ...states, frames: 1, words: 100, components: 1, floor: null, reach: null });
+  await assert.rejects(WordQuestion.of("words", shape, "frames"), /more arcs than this client follows/);
+});
+
+test("labels are shown, whatever they hold", async () => {
   const bytes = (...letters: number[]) => Uint8Array.from(letters);
   assert.equal(readLabel(bytes(0, 0, 0)), null);
   assert.equal(readLabel(bytes(0x61, 0xff, 0x07, 0)), "a\ufffd\ufffd");
@@ -282,6 +289,11 @@ test("connections that end, or speak text", async () => {
   }
   const late = await Carrier.open(socket(), 1);
   await assert.rejects(late.read(1, 0.01), /did not answer/);
+  await assert.rejects(Carrier.open({ ...socket(), readyState: 3 }, 0.01), /closed the connection/);
+  const many = socket();
+  const reading = (await Carrier.open(many, 1)).read(1, 0.01);
+  for (let i = 0; i < 100_000; i++) many.onmessage!({ data: new ArrayBuffer(0) });
+  await assert.rejects(reading, /more than any question takes/);
 });
 
 test("our own nonce sent back ends the session with one ABORT", async () => {
