@@ -21,6 +21,7 @@ const MUTANTS = [
   ["sends what no step asked for", "refusals", "flights.ts", "if (this.at !== this.incoming.length) {", "if (false) {"],
   ["makes us compute on scores that wrap round", "refusals", "shape.ts", "if ((shape.floor ?? 1) > deepest)", "if (false)"],
   ["sees which of two labels it was, by an error", "refusals", "words.ts", "{ ignoreBOM: true }", "{ fatal: true }"],
+  ["learns which label it was, as we leave after one that is empty", "refusals", "word_question.ts", 'throw new AudioError("no word', 'throw new ProtocolError("no word'],
   ["takes all memory by a model of many arcs", "refusals", "word_question.ts", "arcs > MOST_ARCS || arcs * shape.frames > MOST_CELLS", "false"],
   ["takes all memory by messages without bytes", "refusals", "carrier.ts", " || this.parts.length > MOST_PARTS", ""],
   ["hears a direction that is longer than all others", "refusals", "speaker_terms.ts", "!(length <= LONGER)", "false"],

@@ -1,7 +1,7 @@
 /** The question which word an utterance is, of any shape. */
 
 import { type Asked, bytesOf, checkBytes, checkProduct } from "./asking.ts";
-import { ProtocolError } from "./errors.ts";
+import { AudioError, ProtocolError } from "./errors.ts";
 import { encodeRequest, WORDS } from "./requests.ts";
 import type { Question } from "./session.ts";
 import { arcsOf, columnsOf, cutOf, paddedMonomials, type Shape, shortest } from "./shape.ts";
@@ -34,11 +34,14 @@ export class WordQuestion {
     return { question: this.question, rows: monomials, program: async (engine, scores) => (await nameWords(engine, this.job, scores, [last]))[0]! };
   }
 
-  /** Which word a label says; null: the server's garbage model won. */
+  /**
+   * Which word a label says; null: the server's garbage model won. Raises AudioError where no word did: whoever left then
+   * would tell the server which label it was.
+   */
   read(label: Uint8Array): string | null {
     const value = readLabel(label);
     if (value === null && !this.job.shape.reject) {
-      throw new ProtocolError("no word beat all others: the server does not keep to the protocol");
+      throw new AudioError("no word beat all others: the server does not keep to the protocol");
     }
     return value;
   }

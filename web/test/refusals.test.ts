@@ -240,6 +240,9 @@ test("labels are shown, whatever they hold", async () => {
   assert.equal(readLabel(bytes(0x61, 0xff, 0x07, 0)), "a\ufffd\ufffd");
   assert.equal(readLabel(bytes(0x61, 0, 0x62)), "a\ufffdb");
   assert.equal(readLabel(new TextEncoder().encode("Zoë am")), "Zoë am");
+  // One that holds nothing is an error after which we stay: whoever is left, or told so, learns which label it was.
+  const question = await WordQuestion.of("words", readShape({ ...vectors("encodings").shape, reject: false }), "frames");
+  assert.throws(() => question.read(bytes(0, 0)), AudioError);
 });
 
 test("sound", () => {
