@@ -164,5 +164,6 @@ def test_silence_is_said_to_be_silence(opened: Any, microphone: Path) -> None:
         page.wait_for_selector("#error:visible")
         assert "Nothing was heard" in page.inner_text("#error")
         page.wait_for_selector("#record:enabled")
+        assert len(page.workers) == 1, "what was prepared for a word, and may have cost a question, waits for it"
         page.close()
     microphone.write_bytes(before)

@@ -117,8 +117,8 @@ async function answer(samples, rate, preparing, ended) {
   const spoken = said(samples, rate, takenOf(offer));
   if (spoken === null) {
     await preparing;
-    keepAWhile();
-    throw new Error("Nothing was heard. Check that the microphone is on, and speak a little louder.");
+    const words = "Nothing was heard. Check that the microphone is on, and speak a little louder.";
+    throw Object.assign(new Error(words), { name: "AudioError" });
   }
   const clip = await resampled(spoken, rate, modelRate());
   drawWave($("wave"), clip);
