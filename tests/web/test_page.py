@@ -20,6 +20,19 @@ PIN = "0123456789abcdef" * 4
 LOCAL = Address("127.0.0.1", 0)
 
 
+LIVE = "document.querySelector('#word').closest('[aria-live=polite]').checkVisibility()"
+"""Whether what says the answer is there before it: who listens to a page is told of changes, not of what appears whole."""
+
+OUTLINED = """() => {
+    const paper = getComputedStyle(document.body).backgroundColor;
+    const isDrawn = (style) => style.borderTopStyle === "solid" && style.borderTopColor !== paper;
+    const isDot = (style) => style.backgroundColor !== paper;
+    return [...document.querySelectorAll("button, .dot")].filter((each) => each.checkVisibility() &&
+        !(each.matches(".dot") ? isDot : isDrawn)(getComputedStyle(each))).map((each) => each.outerHTML.slice(0, 100));
+}"""
+"""Buttons without an edge, and dots that are not seen."""
+
+
 @contextmanager
 def page_server(client: bytes | None = STUB, lacks: str = "") -> Iterator[str]:
     """The page with another client, or none; or without another of its files."""
@@ -67,6 +80,7 @@ def test_it_says_who_it_is_before_the_first_word_and_then_hears_one(opened: Any)
         assert "(0.5616, 1e-05)-DP for one speaker" in page.inner_text("#privacy")
         assert "animals: Says which of 3 words" in page.inner_text("#model")
         assert page.inner_text("#left") == "1,000"
+        assert page.evaluate(LIVE)
         page.evaluate("document.addEventListener('answer', ({detail}) => (window.heard = detail))")
         page.focus("#record")
         page.keyboard.press("Enter")
