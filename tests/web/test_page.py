@@ -103,6 +103,15 @@ def test_it_says_who_it_is_before_the_first_word_and_then_hears_one(opened: Any)
         page.close()
 
 
+def test_a_button_is_seen_to_be_one_where_readers_choose_the_colors(opened: Any) -> None:
+    with page_server() as address:
+        page = new_page(opened)
+        page.goto(address)
+        page.emulate_media(forced_colors="active")
+        assert page.evaluate(OUTLINED) == []
+        page.close()
+
+
 def test_nothing_comes_from_elsewhere_and_no_script_is_let_in(opened: Any) -> None:
     with page_server() as address:
         page = new_page(opened)
