@@ -15,7 +15,7 @@ from ppspeech.studio import Places, Studio
 from tests.service.voices import RATE, below_best, voice
 from tests.studio.running import TOKEN, running
 from tests.web.browser import ASK, browser, needs_browser, new_page, write_wave
-from tests.web.test_page import watch
+from tests.web.test_page import LIVE, OUTLINED, watch
 
 pytestmark = [needs_browser, pytest.mark.timeout(600)]
 
@@ -52,6 +52,12 @@ FAINT = """() => {
 }"""
 """Texts whose contrast with what is behind them is less than WCAG 2.2 asks for."""
 
+
+CUT = """() => [...document.querySelectorAll(".card .chart text")].filter((each) => {
+    const [own, card] = [each, each.closest(".card")].map((one) => one.getBoundingClientRect());
+    return own.width && (own.left < card.left || own.right > card.right);
+}).map((each) => each.textContent)"""
+"""Texts of charts that stick out of what they are in."""
 
 SOCKET = """(url) => new Promise((done) => {
     document.addEventListener("securitypolicyviolation", () => done("refused"));
@@ -112,10 +118,17 @@ def test_pages_are_for_everybody(page: Any, studio: Studio, name: str) -> None:
     assert page.evaluate(UNNAMED) == []
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        for width in (390, 1280):
+        for width in (320, 1280):
             page.set_viewport_size({"width": width, "height": 900})
+            page.wait_for_timeout(100)  # charts are drawn for it
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (scheme, width)
             assert page.evaluate(FAINT) == [], (scheme, width)
+            assert page.evaluate(CUT) == [], (scheme, width)
+    page.emulate_media(forced_colors="active")
+    assert page.evaluate(OUTLINED) == []
+    page.set_viewport_size({"width": 320, "height": 900})
+    page.evaluate("document.getElementById('status').textContent = 'a_long_name'.repeat(20)")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_keys_are_enough(page: Any, studio: Studio) -> None:
@@ -166,8 +179,11 @@ def test_a_word_is_said_and_the_studio_learns_nothing_of_it(
 ) -> None:
     at(page, studio, "speak")
     page.select_option("#bundle", "animals")
-    page.click("#serve:enabled")
+    assert page.evaluate(LIVE)
+    page.focus("#serve")
+    page.keyboard.press("Enter")
     page.wait_for_selector("#record:enabled")
+    assert page.evaluate("document.activeElement.id") == "record"  # the page was loaded again
     complaints = watch(page)
     assert "-DP for one speaker" in page.inner_text("#status")
     asked: list[Any] = []

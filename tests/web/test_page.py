@@ -21,7 +21,7 @@ LOCAL = Address("127.0.0.1", 0)
 
 
 LIVE = "document.querySelector('#word').closest('[aria-live=polite]').checkVisibility()"
-"""Whether what says the answer is there before it: who listens to a page is told of changes, not of what appears whole."""
+"""Whether what says the answer is there before it: who listens to a page is told of changes in what is there."""
 
 OUTLINED = """() => {
     const paper = getComputedStyle(document.body).backgroundColor;
