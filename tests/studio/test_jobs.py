@@ -22,7 +22,7 @@ from ppspeech.studio import Places
 from ppspeech.studio import jobs as jobs_module
 from ppspeech.studio.app import _door
 from ppspeech.studio.jobs import LONGEST_LINE, MOST_LINES, Job, Jobs
-from ppspeech.studio.runs import checkpoint_of
+from ppspeech.studio.runs import checkpoint_of, new_run
 from tests.studio.running import ask, running
 
 pytestmark = pytest.mark.timeout(600)
@@ -106,6 +106,19 @@ def test_what_nobody_watches_is_stopped(tmp_path: Path, monkeypatch: pytest.Monk
         return job
 
     assert asyncio.run(run()).state == "stopped"
+
+
+def test_a_run_that_went_astray_does_not_hide_the_others(tmp_path: Path) -> None:
+    asked = {"recipe": "keyword_dp", "corpus": "mine", "epsilon": 1.0}
+    folder = new_run(tmp_path, "train", asked)
+    log = folder / "runs" / "keyword_dp" / "version_0"
+    log.mkdir(parents=True)
+    (log / "metrics.csv").write_text("epoch,test_loss,test_accuracy\n0,nan,0.25\n")
+    (folder / "figures.jsonl").write_text('{"metric": "worst", "value": Infinity}\n')
+    with running(Places(tmp_path)) as studio:
+        said = ask(studio, "/api/runs/train")
+        assert said.status == 200
+        assert [each["figures"] for each in said.plain] == [{"test_accuracy": 0.25}]
 
 
 def test_pages_speak_to_the_server_and_not_to_where_a_name_points(tmp_path: Path) -> None:
