@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ class Job:
     commands: tuple[tuple[str, ...], ...]
     folder: Path
     about: dict[str, Any]
+    keep: Callable[["Job"], None] = lambda _: None  # what is to be kept of it, where it comes to its end
+    first: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     told: int = 0  # lines so far, of which the last are kept
     state: str = "running"  # then `done`, `failed` or `stopped`
@@ -50,13 +52,15 @@ class Job:
                 if self._asked_to_stop or await self._command(command) != 0:
                     self.state = "stopped" if self._asked_to_stop else "failed"
                     return
+            if not self._asked_to_stop:
+                self.keep(self)
             self.state = "stopped" if self._asked_to_stop else "done"
         except asyncio.CancelledError:
             self.state = "stopped"
             raise
         except OSError as error:
             self.state = "failed"
-            self.say(f"error: it cannot be started: {error.strerror}")
+            self.say(f"error: it cannot be run: {error.strerror}")
         finally:
             self._wake()
 
@@ -153,14 +157,21 @@ class Jobs:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._count = 0
 
-    def start(self, kind: str, commands: Sequence[Sequence[str]], folder: Path, about: dict[str, Any]) -> Job:
-        """Begin; the job is stopped when nobody watches it."""
+    def start(
+        self,
+        kind: str,
+        commands: Sequence[Sequence[str]],
+        folder: Path,
+        about: dict[str, Any],
+        keep: Callable[[Job], None] = lambda _: None,
+    ) -> Job:
+        """Begin; the job is stopped when nobody watches it. `keep`: called when all commands have been done."""
         running = self.running(kind)
         if running is not None:
             raise PpspeechError(f"{running.about.get('title', kind)} is still going on: wait for it, or stop it")
         self._count += 1
         name = f"{kind}-{self._count}"
-        job = Job(name, kind, tuple(map(tuple, commands)), folder, about)
+        job = Job(name, kind, tuple(map(tuple, commands)), folder, about, keep)
         self._jobs[name] = job
         self._tasks[name] = asyncio.get_running_loop().create_task(job.run())
         return job

@@ -18,12 +18,13 @@ from typer.testing import CliRunner
 
 from ppspeech.cli import app
 from ppspeech.errors import PpspeechError
-from ppspeech.studio import Places
+from ppspeech.studio import Places, work
 from ppspeech.studio import jobs as jobs_module
 from ppspeech.studio.app import _door
 from ppspeech.studio.jobs import LONGEST_LINE, MOST_LINES, Job, Jobs
-from ppspeech.studio.runs import checkpoint_of, new_run
+from ppspeech.studio.runs import checkpoint_of, figures_of, new_run
 from tests.studio.running import ask, running
+from tests.studio.test_choices import FILTER
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -106,6 +107,24 @@ def test_what_nobody_watches_is_stopped(tmp_path: Path, monkeypatch: pytest.Monk
         return job
 
     assert asyncio.run(run()).state == "stopped"
+
+
+def test_figures_are_kept_though_nobody_watches_the_end(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that is loaded again, or another one, finds the run that ended meanwhile."""
+
+    async def commanded(job: Job, _: Any) -> int:
+        job.say('{"metric": "filter.attack.task", "value": 0.5}')
+        return 0
+
+    async def run() -> Job:
+        jobs = Jobs()
+        job = work.filter_run(jobs, places, FILTER)
+        await jobs._tasks[job.name]
+        return job
+
+    monkeypatch.setattr(Job, "_command", commanded)
+    job = asyncio.run(run())
+    assert (job.state, figures_of(job.folder)) == ("done", {"filter.attack.task": 0.5})
 
 
 def test_a_run_that_went_astray_does_not_hide_the_others(tmp_path: Path) -> None:
