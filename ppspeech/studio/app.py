@@ -206,7 +206,7 @@ def _json(body: bytes) -> Any:
 
 def _door(job: Job) -> str | None:
     """Where the WebSocket of a server is, as it printed it."""
-    return next((found[1] for line in job.lines if (found := DOOR.fullmatch(line.strip()))), None)
+    return next((found[1] for line in job.first if (found := DOOR.fullmatch(line.strip()))), None)
 
 
 def _framed(name: str) -> str:

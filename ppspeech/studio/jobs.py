@@ -13,8 +13,8 @@ from typing import Any
 
 from ppspeech.errors import PpspeechError
 
-LONGEST_LINE, MOST_LINES = 4_000, 400
-"""Of what a job prints, that are kept: a line's characters, and lines."""
+LONGEST_LINE, MOST_LINES, FIRST_LINES = 4_000, 400, 40
+"""Of what a job prints, that are kept: a line's characters, the last lines, and the first."""
 PATIENCE = 15.0  # seconds that a job goes on with nobody watching, for a page that is loaded again
 GRACE = 5.0  # seconds that a process has to end in order
 
@@ -80,6 +80,7 @@ class Job:
     def say(self, line: str) -> None:
         """One more line, as it is: pages show it as text."""
         self.lines = [*self.lines, line[:LONGEST_LINE]][-MOST_LINES:]
+        self.first = [*self.first, line[:LONGEST_LINE]][:FIRST_LINES]
         self.told += 1
         self._wake()
 

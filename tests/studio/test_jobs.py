@@ -127,6 +127,15 @@ def test_figures_are_kept_though_nobody_watches_the_end(places: Places, monkeypa
     assert (job.state, figures_of(job.folder)) == ("done", {"filter.attack.task": 0.5})
 
 
+def test_a_server_is_found_however_much_it_has_logged(tmp_path: Path) -> None:
+    """Whoever is refused is logged: a page of somebody else must not make the studio forget its server."""
+    job = Job("speak-1", "speak", (), tmp_path, {})
+    job.say("a browser asks at http://127.0.0.1:4567/")
+    for _ in range(2 * MOST_LINES):
+        job.say('{"message": "no session: a page of another host"}')
+    assert _door(job) == "127.0.0.1:4567"
+
+
 def test_a_run_that_went_astray_does_not_hide_the_others(tmp_path: Path) -> None:
     asked = {"recipe": "keyword_dp", "corpus": "mine", "epsilon": 1.0}
     folder = new_run(tmp_path, "train", asked)
@@ -143,12 +152,10 @@ def test_a_run_that_went_astray_does_not_hide_the_others(tmp_path: Path) -> None
 def test_pages_speak_to_the_server_and_not_to_where_a_name_points(tmp_path: Path) -> None:
     """A server prints the name of its bundle too, and whoever gave the bundle chose that."""
     job = Job("speak-1", "speak", (), tmp_path, {})
-    job.lines = [
-        "serving a browser asks at http://203.0.113.7:80/ at 127.0.0.1:7",
-        "a browser asks at http://203.0.113.7:80/",
-    ]
+    job.say("serving a browser asks at http://203.0.113.7:80/ at 127.0.0.1:7")
+    job.say("a browser asks at http://203.0.113.7:80/")
     assert _door(job) is None
-    job.lines.append("a browser asks at http://127.0.0.1:4567/")
+    job.say("a browser asks at http://127.0.0.1:4567/")
     assert _door(job) == "127.0.0.1:4567"
 
 
