@@ -106,7 +106,7 @@ class Job:
         return self.watchers == 0 and time.monotonic() - self._unwatched > PATIENCE
 
     async def _command(self, command: Sequence[str]) -> int:
-        program = (sys.executable, "-m", "ppspeech", *command)
+        program = (sys.executable, "-m", "ppspeech.studio.command", str(os.getpid()), *command)
         environment = os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1", "MPLBACKEND": "Agg"}
         self._process = await asyncio.create_subprocess_exec(
             *program,

@@ -21,7 +21,9 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        before = {which: signal.signal(which, self.handle_exit) for which in (signal.SIGINT, signal.SIGTERM)}
+        hangs_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN  # else it was begun to outlive its terminal
+        ends = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hangs_up else ()))
+        before = {which: signal.signal(which, self.handle_exit) for which in ends}
         try:
             yield
         finally:
@@ -46,7 +48,10 @@ def listening_at(address: Address) -> socket.socket:
 
 
 def run_studio(places: Places, address: Address, ready: Callable[[Studio], None]) -> None:
-    """Show the pages until Ctrl-C or SIGTERM; then all that they started has ended. `ready`: told once it listens."""
+    """Show the pages until Ctrl-C, SIGTERM or the end of the terminal; then all that they started has ended.
+
+    `ready`: told once it listens.
+    """
     with listening_at(address) as listening:
         studio = Studio(Address(address.host, listening.getsockname()[1]), secrets.token_urlsafe(TOKEN_BYTES), places)
         config = uvicorn.Config(

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -209,27 +210,55 @@ def children(process: int) -> list[int]:
     return [int(each) for each in found.read_text().split()] if found.exists() else []
 
 
-@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_leaves_nothing(which: signal.Signals, tmp_path: Path) -> None:
-    """Neither a process nor a file: what was started, and where it worked, are gone."""
-    environment = os.environ | {"TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "ppspeech", "studio", "--no-browser"]
-    studio = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path)
+def _hear_all_signals() -> None:
+    """Whoever runs tests behind `nohup` has one of them ignored."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@contextmanager
+def on_its_own(folder: Path, *arguments: str) -> Iterator[tuple["subprocess.Popen[str]", str, Callable[..., Any]]]:
+    """A studio in a process, its token, and a way to ask it: by GET, or by POST with a body."""
+    environment = os.environ | {"TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "ppspeech", "studio", *arguments, "--no-browser"]
+    studio = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env=environment, cwd=folder, preexec_fn=_hear_all_signals
+    )
     assert studio.stdout is not None
     try:
         port, token = re.search(r"127\.0\.0\.1:(\d+)/speak#token=(\S+)", studio.stdout.readline()).groups()  # type: ignore[union-attr]
-        connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        body = {"recipe": "keyword_hmm", "corpus": "synthetic", "unit": "speaker", "epochs": 9, "epsilon": None}
-        connection.request(
-            "POST", "/api/start/train", json.dumps(body), headers | {"Origin": f"http://127.0.0.1:{port}"}
-        )
-        assert json.load(connection.getresponse())["state"] == "running"
-        until = time.monotonic() + 60
-        while not (started := children(studio.pid)) and time.monotonic() < until:
-            time.sleep(0.05)
-        assert started
-        connection.close()
+
+        def ask_it(path: str, body: Any = None) -> Any:
+            connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+            own = headers | {"Origin": f"http://127.0.0.1:{port}"}
+            connection.request("GET" if body is None else "POST", path, body and json.dumps(body), own)
+            said = json.load(connection.getresponse())
+            connection.close()
+            return said
+
+        yield studio, token, ask_it
+    finally:
+        studio.kill()
+        studio.wait()
+        studio.stdout.close()
+
+
+def until(there: Callable[[], Any]) -> Any:
+    """What is there at last."""
+    ends = time.monotonic() + 120
+    while not (found := there()) and time.monotonic() < ends:
+        time.sleep(0.05)
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_leaves_nothing(which: signal.Signals, tmp_path: Path) -> None:
+    """Neither a process nor a file: what was started, and where it worked, are gone; by a closed terminal too."""
+    with on_its_own(tmp_path) as (studio, token, ask_it):
+        asked = {"recipe": "keyword_hmm", "corpus": "synthetic", "unit": "speaker", "epochs": 9, "epsilon": None}
+        assert ask_it("/api/start/train", asked)["state"] == "running"
+        started = until(lambda: children(studio.pid))
         studio.send_signal(which)
         rest = studio.communicate(timeout=120)[0]
         assert studio.returncode == 0
@@ -237,6 +266,14 @@ def test_ctrl_c_leaves_nothing(which: signal.Signals, tmp_path: Path) -> None:
         assert token not in rest
         assert not any(map(is_alive, started))
         assert [path for path in tmp_path.iterdir() if "numba" not in path.name] == []
-    finally:
+
+
+def test_a_server_ends_with_a_studio_that_was_killed(bundles: Path, tmp_path: Path) -> None:
+    with on_its_own(tmp_path, str(bundles / "animals")) as (studio, _, ask_it):
+        assert ask_it("/api/speak", {"bundle": "animals"})["state"] == "running"
+        until(lambda: ask_it("/api/speak")["door"])
+        started = children(studio.pid)
+        assert all(map(is_alive, started))
         studio.kill()
         studio.wait()
+        until(lambda: not any(map(is_alive, started)))
