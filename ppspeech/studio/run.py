@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import uvicorn
 
@@ -45,6 +46,20 @@ def listening_at(address: Address) -> socket.socket:
         listening.close()
         raise PpspeechError(f"cannot listen at {address}: {error.strerror}; --port 0 takes a free one") from None
     return listening
+
+
+def entrance_file(studio: Studio, folder: Path) -> Path:
+    """A file that sends a browser to the studio, in a folder that nobody else may enter: command lines, where a token
+    would stand without it, are seen by all users of the machine.
+    """
+    path = folder / "studio.html"
+    path.write_text(
+        '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>ppspeech studio</title>\n'
+        f'<meta http-equiv="refresh" content="0; url={studio.entrance}">\n'
+        f'<a href="{studio.entrance}">Open the studio</a></html>\n',
+        "utf-8",
+    )
+    return path
 
 
 def run_studio(places: Places, address: Address, ready: Callable[[Studio], None]) -> None:

@@ -101,6 +101,12 @@ STUDIO = [
         (JOBS, 'if job.state == "running" and job.forgotten:', "if False:"),
     ),
     mutant(
+        "studio: the token on a command line",
+        "whoever is on this machine reads it in the list of processes, and trains in somebody's name",
+        f"{TESTS}::test_no_command_line_has_the_token",
+        ("cli/studio.py", "webbrowser.open(entrance_file(opened, own).as_uri())", "webbrowser.open(opened.entrance)"),
+    ),
+    mutant(
         "studio: what it started outlives it",
         "a studio that was killed leaves a server that offers the model to whoever is on this machine",
         f"{JOB_TESTS}::test_a_server_ends_with_a_studio_that_was_killed",

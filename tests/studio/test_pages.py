@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from ppspeech.bundle import Spoken, load_bundle
-from ppspeech.studio import Places, Studio
+from ppspeech.studio import Places, Studio, entrance_file
 from tests.service.voices import RATE, below_best, voice
 from tests.studio.running import TOKEN, running
 from tests.web.browser import ASK, browser, needs_browser, new_page, write_wave
@@ -86,10 +86,10 @@ def opened(microphone: Path) -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(opened: Any, studio: Studio) -> Iterator[Any]:
+def page(opened: Any, studio: Studio, tmp_path: Path) -> Iterator[Any]:
     page = new_page(opened)
-    page.goto(studio.entrance)
-    page.wait_for_url("**/speak")
+    page.goto(entrance_file(studio, tmp_path).as_uri())
+    page.wait_for_url(f"http://{studio.address}/speak")
     page.wait_for_selector("#bundle option", state="attached")
     yield page
     page.context.close()
