@@ -134,7 +134,12 @@ def test_nothing_comes_from_elsewhere_and_no_script_is_let_in(opened: Any) -> No
 def test_it_complains_in_words(opened: Any) -> None:
     broken = b'export async function connect() { throw new Error("The server is not there."); }'
     missing = "did not come from the server"
-    table = ((None, "", missing), (STUB, "/worker.js", missing), (broken, "", "The server is not there."))
+    table = (
+        (None, "", missing),
+        (STUB, "/worker.js", missing),
+        (STUB, "/server.json", "The server did not say who it is."),
+        (broken, "", "The server is not there."),
+    )
     for client, lacks, words in table:
         with page_server(client, lacks) as address:
             page = new_page(opened)
