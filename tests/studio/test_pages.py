@@ -59,6 +59,14 @@ CUT = """() => [...document.querySelectorAll(".card .chart text")].filter((each)
 }).map((each) => each.textContent)"""
 """Texts of charts that stick out of what they are in."""
 
+MET = """() => [...document.querySelectorAll(".chart svg")].flatMap((svg) => {
+    const texts = [...svg.querySelectorAll("text")].map((each) => [each.textContent, each.getBoundingClientRect()]);
+    const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+    return texts.flatMap(([one, own], at) =>
+        texts.slice(at + 1).filter(([, other]) => meet(own, other)).map(([other]) => [one, other]));
+})"""
+"""Texts of charts that lie on one another."""
+
 SOCKET = """(url) => new Promise((done) => {
     document.addEventListener("securitypolicyviolation", () => done("refused"));
     try { new WebSocket(url).onopen = () => done("open"); } catch { done("refused"); }
@@ -124,6 +132,7 @@ def test_pages_are_for_everybody(page: Any, studio: Studio, name: str) -> None:
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (scheme, width)
             assert page.evaluate(FAINT) == [], (scheme, width)
             assert page.evaluate(CUT) == [], (scheme, width)
+            assert page.evaluate(MET) == [], (scheme, width)
     page.emulate_media(forced_colors="active")
     assert page.evaluate(OUTLINED) == []
     page.set_viewport_size({"width": 320, "height": 900})
