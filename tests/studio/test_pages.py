@@ -59,6 +59,12 @@ CUT = """() => [...document.querySelectorAll(".card .chart text")].filter((each)
 }).map((each) => each.textContent)"""
 """Texts of charts that stick out of what they are in."""
 
+SMALL = """() => [...document.querySelectorAll("button")].filter((each) => {
+    const { fontSize, fontWeight } = getComputedStyle(each);
+    return parseFloat(fontSize) < 14 || fontWeight !== "600";
+}).map((each) => each.outerHTML.slice(0, 100))"""
+"""Buttons that are not written as the style says."""
+
 MET = """() => [...document.querySelectorAll(".chart svg")].flatMap((svg) => {
     const texts = [...svg.querySelectorAll("text")].map((each) => [each.textContent, each.getBoundingClientRect()]);
     const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
@@ -124,6 +130,7 @@ def test_pages_are_for_everybody(page: Any, studio: Studio, name: str) -> None:
     assert page.locator("[role=status][aria-live=polite]").count() == 1
     assert page.locator("#error[role=alert]").count() == 1
     assert page.evaluate(UNNAMED) == []
+    assert page.evaluate(SMALL) == []
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         for width in (320, 1280):
