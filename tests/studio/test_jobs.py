@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -217,13 +217,14 @@ def _hear_all_signals() -> None:
 
 @contextmanager
 def on_its_own(folder: Path, *arguments: str) -> Iterator[tuple["subprocess.Popen[str]", str, Callable[..., Any]]]:
-    """A studio in a process, its token, and a way to ask it: by GET, or by POST with a body."""
+    """A studio in a process, its token, and a way to ask it: by GET, or by POST with a body. Events are watched on."""
     environment = os.environ | {"TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "ppspeech", "studio", *arguments, "--no-browser"]
     studio = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env=environment, cwd=folder, preexec_fn=_hear_all_signals
     )
     assert studio.stdout is not None
+    watched = ExitStack()
     try:
         port, token = re.search(r"127\.0\.0\.1:(\d+)/speak#token=(\S+)", studio.stdout.readline()).groups()  # type: ignore[union-attr]
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -232,12 +233,16 @@ def on_its_own(folder: Path, *arguments: str) -> Iterator[tuple["subprocess.Pope
             connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
             own = headers | {"Origin": f"http://127.0.0.1:{port}"}
             connection.request("GET" if body is None else "POST", path, body and json.dumps(body), own)
-            said = json.load(connection.getresponse())
-            connection.close()
-            return said
+            said = connection.getresponse()
+            if path.endswith("/events"):
+                watched.callback(connection.close)
+                return None
+            with closing(connection):
+                return json.load(said)
 
         yield studio, token, ask_it
     finally:
+        watched.close()
         studio.kill()
         studio.wait()
         studio.stdout.close()
@@ -270,7 +275,8 @@ def test_ctrl_c_leaves_nothing(which: signal.Signals, tmp_path: Path) -> None:
 
 def test_a_server_ends_with_a_studio_that_was_killed(bundles: Path, tmp_path: Path) -> None:
     with on_its_own(tmp_path, str(bundles / "animals")) as (studio, _, ask_it):
-        assert ask_it("/api/speak", {"bundle": "animals"})["state"] == "running"
+        job = ask_it("/api/speak", {"bundle": "animals"})
+        ask_it(f"/api/jobs/{job['name']}/events")  # and watched: what nobody watches ends by itself
         until(lambda: ask_it("/api/speak")["door"])
         started = children(studio.pid)
         assert all(map(is_alive, started))
