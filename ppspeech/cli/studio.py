@@ -38,7 +38,7 @@ def studio(
     for path in (*(folders or ()), *(corpus or ())):
         if not path.is_dir():
             raise PpspeechError(f"there is no folder {path}: give bundles, folders of them, or --corpus FOLDER")
-    with tempfile.TemporaryDirectory() as own:
+    with tempfile.TemporaryDirectory(prefix="ppspeech_studio_") as own:
         place = work or Path(own, "work")
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         places = Places(place.resolve(), tuple(folders or ()), tuple(corpus or ()))
