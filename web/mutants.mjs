@@ -21,6 +21,9 @@ const MUTANTS = [
   ["sends what no step asked for", "refusals", "flights.ts", "if (this.at !== this.incoming.length) {", "if (false) {"],
   ["makes us compute on scores that wrap round", "refusals", "shape.ts", "if ((shape.floor ?? 1) > deepest)", "if (false)"],
   ["sees which of two labels it was, by an error", "refusals", "words.ts", "{ ignoreBOM: true }", "{ fatal: true }"],
+  ["learns which label it was, as we leave after one that is empty", "refusals", "word_question.ts", 'throw new AudioError("no word', 'throw new ProtocolError("no word'],
+  ["takes all memory by a model of many arcs", "refusals", "word_question.ts", "arcs > MOST_ARCS || arcs * shape.frames > MOST_CELLS", "false"],
+  ["takes all memory by messages without bytes", "refusals", "carrier.ts", " || this.parts.length > MOST_PARTS", ""],
   ["hears a direction that is longer than all others", "refusals", "speaker_terms.ts", "!(length <= LONGER)", "false"],
   ["sees our indices", "vectors", "engine.ts", "choices.map((choice, i) => choice ^ indices[i]!)", "choices.map((_, i) => indices[i]!)"],
   ["sees two indices under one choice", "secrets", "engine.ts", "(tables.used += length)", "tables.used + length"],
@@ -41,6 +44,7 @@ const MUTANTS = [
   ["guesses bytes beyond the first 65,536", "secrets", "random.ts", "at < bytes.length; at += AT_ONCE", "at < 1; at += AT_ONCE"],
   ["is told bit after bit of one key, and reads it", "secrets", "asking.ts", "this.told + told > LEAKABLE_BITS", "false"],
   ["is told bits of a key that nobody counts", "secrets", "speakers.ts", 'told: terms.decision === "server" ? 1 : 0', "told: 0"],
+  ["is met by a client that was closed, and whose secrets stay", "secrets", "asking.ts", "if (this.isClosed) session.close(); // while we met", ""],
   ["reads secrets in memory that was used before", "secrets", "kernel.ts", "this.bytes.fill(0, before, this.top);", ""],
 ];
 

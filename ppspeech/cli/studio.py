@@ -2,7 +2,6 @@
 
 import tempfile
 import webbrowser
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,19 +38,21 @@ def studio(
     for path in (*(folders or ()), *(corpus or ())):
         if not path.is_dir():
             raise PpspeechError(f"there is no folder {path}: give bundles, folders of them, or --corpus FOLDER")
-    if work is not None:
-        work.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with nullcontext(str(work)) if work is not None else tempfile.TemporaryDirectory() as place:
-        places = Places(Path(place).resolve(), tuple(folders or ()), tuple(corpus or ()))
-        run_studio(places, Address("127.0.0.1", port), lambda opened: _show(opened, browser, work))
+    with tempfile.TemporaryDirectory(prefix="ppspeech_studio_") as own:
+        place = work or Path(own, "work")
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        places = Places(place.resolve(), tuple(folders or ()), tuple(corpus or ()))
+        run_studio(places, Address("127.0.0.1", port), lambda opened: _show(opened, browser, work, Path(own)))
     Console().print("the studio has ended, and all that it started")
 
 
-def _show(opened: "Studio", browser: bool, work: Path | None) -> None:
+def _show(opened: "Studio", browser: bool, work: Path | None, own: Path) -> None:
+    from ppspeech.studio import entrance_file
+
     console = Console()
     console.print(f"the studio: {opened.entrance}")
     console.print("  for this machine alone; whoever has the address may use it. Ctrl-C ends it")
     if work is None:
         console.print("  what is trained here is gone then: --work FOLDER keeps it")
-    if browser and not webbrowser.open(opened.entrance):
+    if browser and not webbrowser.open(entrance_file(opened, own).as_uri()):
         console.print("  no browser opened: open the address yourself")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ppspeech.network.server.board import REASONS, Board
     from ppspeech.network.server.load import Capacity, Counters
     from ppspeech.network.server.server import RunningServer, Server, in_background
-    from ppspeech.network.server.worker import Service
+    from ppspeech.network.server.worker import Service, end_with
     from ppspeech.network.tls.certificates import fingerprint, make_certificate
     from ppspeech.network.tls.connect import connect
     from ppspeech.network.tls.context import ClientTls, ServerTls, own_tls
@@ -48,6 +48,7 @@ __all__ = [
     "WebDoor",
     "WebFile",
     "connect",
+    "end_with",
     "fingerprint",
     "in_background",
     "make_certificate",

@@ -2,6 +2,6 @@
 
 from ppspeech.studio.app import Studio
 from ppspeech.studio.choices import Places
-from ppspeech.studio.run import run_studio
+from ppspeech.studio.run import entrance_file, run_studio
 
-__all__ = ["Places", "Studio", "run_studio"]
+__all__ = ["Places", "Studio", "entrance_file", "run_studio"]

@@ -44,7 +44,6 @@ class Studio:
         self.address, self.token, self.places = address, token, places
         self.jobs = Jobs()
         self._files = _files()
-        self._ended: set[str] = set()
         app = Starlette(routes=self._routes(), lifespan=self._living)
         public = {"/", *(f"/{name}" for name in PAGES), *self._files}
         self.guard = Guard(app, address=address, token=token, public=public, sockets=self._sockets)
@@ -185,9 +184,6 @@ class Studio:
         place = 0
         async with contextlib.aclosing(job.watch()) as watching:
             async for event in watching:
-                if event["state"] != "running" and job.name not in self._ended:
-                    self._ended.add(job.name)
-                    work.ended(job)
                 while True:
                     messages, place = work.messages_since(job.folder, place)
                     if messages:
@@ -210,7 +206,7 @@ def _json(body: bytes) -> Any:
 
 def _door(job: Job) -> str | None:
     """Where the WebSocket of a server is, as it printed it."""
-    return next((found[1] for line in job.lines if (found := DOOR.fullmatch(line.strip()))), None)
+    return next((found[1] for line in job.first if (found := DOOR.fullmatch(line.strip()))), None)
 
 
 def _framed(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +34,23 @@ class Places:
             inside = sorted(folder.iterdir()) if folder.is_dir() and not _is_bundle(folder) else [folder]
             for path in inside:
                 if _is_bundle(path) and len(found) < MOST_BUNDLES:
-                    name = path.resolve().name
-                    again = sum(each == name or each.startswith(f"{name} (") for each in found)
-                    found[f"{name} ({again + 1})" if again else name] = path.resolve()
+                    found[_unused(path.resolve().name, found)] = path.resolve()
         return found
 
     def recordings(self) -> dict[str, str]:
         """Corpora by name: those that are known, and folders that were given."""
         from ppspeech.data import corpus_names
 
-        own = {path.resolve().name: str(path.resolve()) for path in self.corpora}
-        return {name: name for name in corpus_names() if name != "folder"} | own
+        found = {name: name for name in corpus_names() if name != "folder"}
+        for path in self.corpora:
+            found[_unused(path.resolve().name, found)] = str(path.resolve())
+        return found
+
+
+def _unused(name: str, found: Mapping[str, Any]) -> str:
+    """The name, with a number where another one has it."""
+    numbered = (f"{name} ({number})" for number in count(2))
+    return next(each for each in chain([name], numbered) if each not in found)
 
 
 def _is_bundle(path: Path) -> bool:

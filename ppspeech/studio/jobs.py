@@ -6,15 +6,15 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ppspeech.errors import PpspeechError
 
-LONGEST_LINE, MOST_LINES = 4_000, 400
-"""Of what a job prints, that are kept: a line's characters, and lines."""
+LONGEST_LINE, MOST_LINES, FIRST_LINES = 4_000, 400, 40
+"""Of what a job prints, that are kept: a line's characters, the last lines, and the first."""
 PATIENCE = 15.0  # seconds that a job goes on with nobody watching, for a page that is loaded again
 GRACE = 5.0  # seconds that a process has to end in order
 
@@ -30,6 +30,8 @@ class Job:
     commands: tuple[tuple[str, ...], ...]
     folder: Path
     about: dict[str, Any]
+    keep: Callable[["Job"], None] = lambda _: None  # what is to be kept of it, where it comes to its end
+    first: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     told: int = 0  # lines so far, of which the last are kept
     state: str = "running"  # then `done`, `failed` or `stopped`
@@ -50,13 +52,15 @@ class Job:
                 if self._asked_to_stop or await self._command(command) != 0:
                     self.state = "stopped" if self._asked_to_stop else "failed"
                     return
+            if not self._asked_to_stop:
+                self.keep(self)
             self.state = "stopped" if self._asked_to_stop else "done"
         except asyncio.CancelledError:
             self.state = "stopped"
             raise
         except OSError as error:
             self.state = "failed"
-            self.say(f"error: it cannot be started: {error.strerror}")
+            self.say(f"error: it cannot be run: {error.strerror}")
         finally:
             self._wake()
 
@@ -76,6 +80,7 @@ class Job:
     def say(self, line: str) -> None:
         """One more line, as it is: pages show it as text."""
         self.lines = [*self.lines, line[:LONGEST_LINE]][-MOST_LINES:]
+        self.first = [*self.first, line[:LONGEST_LINE]][:FIRST_LINES]
         self.told += 1
         self._wake()
 
@@ -101,7 +106,7 @@ class Job:
         return self.watchers == 0 and time.monotonic() - self._unwatched > PATIENCE
 
     async def _command(self, command: Sequence[str]) -> int:
-        program = (sys.executable, "-m", "ppspeech", *command)
+        program = (sys.executable, "-m", "ppspeech.studio.command", str(os.getpid()), *command)
         environment = os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1", "MPLBACKEND": "Agg"}
         self._process = await asyncio.create_subprocess_exec(
             *program,
@@ -153,14 +158,21 @@ class Jobs:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._count = 0
 
-    def start(self, kind: str, commands: Sequence[Sequence[str]], folder: Path, about: dict[str, Any]) -> Job:
-        """Begin; the job is stopped when nobody watches it."""
+    def start(
+        self,
+        kind: str,
+        commands: Sequence[Sequence[str]],
+        folder: Path,
+        about: dict[str, Any],
+        keep: Callable[[Job], None] = lambda _: None,
+    ) -> Job:
+        """Begin; the job is stopped when nobody watches it. `keep`: called when all commands have been done."""
         running = self.running(kind)
         if running is not None:
             raise PpspeechError(f"{running.about.get('title', kind)} is still going on: wait for it, or stop it")
         self._count += 1
         name = f"{kind}-{self._count}"
-        job = Job(name, kind, tuple(map(tuple, commands)), folder, about)
+        job = Job(name, kind, tuple(map(tuple, commands)), folder, about, keep)
         self._jobs[name] = job
         self._tasks[name] = asyncio.get_running_loop().create_task(job.run())
         return job

@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import uvicorn
 
@@ -21,7 +22,9 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        before = {which: signal.signal(which, self.handle_exit) for which in (signal.SIGINT, signal.SIGTERM)}
+        hangs_up = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN  # else it was begun to outlive its terminal
+        ends = (signal.SIGINT, signal.SIGTERM, *((signal.SIGHUP,) if hangs_up else ()))
+        before = {which: signal.signal(which, self.handle_exit) for which in ends}
         try:
             yield
         finally:
@@ -45,8 +48,25 @@ def listening_at(address: Address) -> socket.socket:
     return listening
 
 
+def entrance_file(studio: Studio, folder: Path) -> Path:
+    """A file that sends a browser to the studio, in a folder that nobody else may enter: command lines, where a token
+    would stand without it, are seen by all users of the machine.
+    """
+    path = folder / "studio.html"
+    path.write_text(
+        '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>ppspeech studio</title>\n'
+        f'<meta http-equiv="refresh" content="0; url={studio.entrance}">\n'
+        f'<a href="{studio.entrance}">Open the studio</a></html>\n',
+        "utf-8",
+    )
+    return path
+
+
 def run_studio(places: Places, address: Address, ready: Callable[[Studio], None]) -> None:
-    """Show the pages until Ctrl-C or SIGTERM; then all that they started has ended. `ready`: told once it listens."""
+    """Show the pages until Ctrl-C, SIGTERM or the end of the terminal; then all that they started has ended.
+
+    `ready`: told once it listens.
+    """
     with listening_at(address) as listening:
         studio = Studio(Address(address.host, listening.getsockname()[1]), secrets.token_urlsafe(TOKEN_BYTES), places)
         config = uvicorn.Config(

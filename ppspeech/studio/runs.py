@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import secrets
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,9 @@ def run_named(work: Path, kind: str, name: str) -> Path:
 
 
 def figures_of(folder: Path) -> dict[str, float]:
-    """What a command measured: figures that it printed with --json, or the log of a training."""
+    """What a command measured: figures that it printed with --json, or the log of a training; without those of one that
+    went astray, which are no numbers, and have no word in JSON.
+    """
     found: dict[str, float] = {}
     if (folder / FIGURES).is_file():
         for line in (folder / FIGURES).read_text("utf-8").splitlines():
@@ -58,7 +61,7 @@ def figures_of(folder: Path) -> dict[str, float]:
         with log.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
                 found |= {name: float(value) for name, value in row.items() if name.startswith("test_") and value}
-    return found
+    return {name: value for name, value in found.items() if math.isfinite(value)}
 
 
 def checkpoint_of(folder: Path) -> Path:

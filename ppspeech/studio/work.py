@@ -104,7 +104,8 @@ def filter_run(jobs: Jobs, places: Places, asked: Any) -> Job:
         ["filter", "apply", "filter", plain["corpus"], "--out", "filtered"],
         ["filter", "attack", "filtered", "--filter", "filter", "--minutes", "0.5", "--clips", "1", "--json"],
     ]
-    return jobs.start("filter", commands, folder, {"title": f"{recipe} at rho {rho:g}", "run": folder.name, "rho": rho})
+    about = {"title": f"{recipe} at rho {rho:g}", "run": folder.name, "rho": rho}
+    return jobs.start("filter", commands, folder, about, lambda job: keep_figures(job.folder, job.lines))
 
 
 def together(jobs: Jobs, places: Places, asked: Any) -> Job:
@@ -119,12 +120,6 @@ def together(jobs: Jobs, places: Places, asked: Any) -> Job:
     command = ["simulate", protocol, "--parties", str(parties), "--table", table, "--epsilon", f"{epsilon:g}"]
     command += ["--messages", MESSAGES, "--json"]
     return jobs.start("together", [command], folder, {"title": f"{protocol} of {parties} parties"} | plain)
-
-
-def ended(job: Job) -> None:
-    """What is kept of a job that is over."""
-    if job.kind == "filter" and job.state == "done":
-        keep_figures(job.folder, job.lines)
 
 
 def _refuse_second(jobs: Jobs, kind: str) -> None:

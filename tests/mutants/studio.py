@@ -100,4 +100,28 @@ STUDIO = [
         f"{JOB_TESTS}::test_what_nobody_watches_is_stopped",
         (JOBS, 'if job.state == "running" and job.forgotten:', "if False:"),
     ),
+    mutant(
+        "studio: the token on a command line",
+        "whoever is on this machine reads it in the list of processes, and trains in somebody's name",
+        f"{TESTS}::test_no_command_line_has_the_token",
+        ("cli/studio.py", "webbrowser.open(entrance_file(opened, own).as_uri())", "webbrowser.open(opened.entrance)"),
+    ),
+    mutant(
+        "studio: what it started outlives it",
+        "a studio that was killed leaves a server that offers the model to whoever is on this machine",
+        f"{JOB_TESTS}::test_a_server_ends_with_a_studio_that_was_killed",
+        ("studio/command.py", "end_with(int(sys.argv.pop(1)))", "sys.argv.pop(1)"),
+    ),
+    mutant(
+        "studio: a terminal that is closed leaves what was started",
+        "a server that offers the model, and what was trained, stay behind",
+        f"{JOB_TESTS}::test_ctrl_c_leaves_nothing",
+        ("studio/run.py", "*((signal.SIGHUP,) if hangs_up else ())", ""),
+    ),
+    mutant(
+        "studio: its server is forgotten behind what others make it log",
+        "any page that someone looks at takes the page Speak away, by questions that are refused",
+        f"{JOB_TESTS}::test_a_server_is_found_however_much_it_has_logged",
+        ("studio/app.py", "for line in job.first if", "for line in job.lines if"),
+    ),
 ]

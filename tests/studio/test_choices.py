@@ -95,6 +95,21 @@ def test_bundles_and_corpora_have_names_and_pages_never_say_a_path(bundles: Path
     assert "folder" not in places.recordings()
 
 
+def test_no_name_hides_another(bundles: Path, tmp_path: Path) -> None:
+    for name in ("animals (2)", "one/animals", "two/animals", "one/synthetic", "two/synthetic"):
+        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+    folders = [tmp_path / "animals (2)", tmp_path / "one" / "animals", tmp_path / "two" / "animals"]
+    for folder in folders:
+        for name in ("privacy.json", "config.json"):
+            (folder / name).write_bytes((bundles / "animals" / name).read_bytes())
+    corpora = (tmp_path / "one" / "synthetic", tmp_path / "two" / "synthetic")
+    places = Places(tmp_path / "work", tuple(folders), corpora)
+    assert places.bundles() == dict(zip(("animals (2)", "animals", "animals (3)"), folders, strict=True))
+    found = places.recordings()
+    assert found["synthetic"] == "synthetic"
+    assert [found[f"synthetic ({n})"] for n in (2, 3)] == [str(each) for each in corpora]
+
+
 def test_runs_are_found_by_their_own_name_alone(tmp_path: Path) -> None:
     folder = new_run(tmp_path, "train", {"epsilon": 1.0})
     assert run_named(tmp_path, "train", folder.name) == folder

@@ -1,11 +1,15 @@
 """Who may ask a studio: the browser that was shown its token, under its own name, from its own pages."""
 
 import hmac
+import tempfile
+import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from ppspeech.cli import app
 from ppspeech.errors import PpspeechError
 from ppspeech.network import Address
 from ppspeech.studio import Places, Studio
@@ -23,6 +27,28 @@ ASKED = {"protocol": "train_average", "table": "breast_cancer", "parties": 1, "e
 def studio(bundles: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     with running(Places(tmp_path_factory.mktemp("work"), (bundles,))) as found:
         yield found
+
+
+def test_no_command_line_has_the_token(studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other users of the machine see what a browser is started with, and no file of ours."""
+    opened: list[str] = []
+
+    def open_it(address: str) -> bool:
+        opened.append(address)
+        (shown,) = tmp_path.rglob("*.html")
+        assert address == shown.as_uri()
+        assert studio.entrance in shown.read_text("utf-8")
+        assert shown.parent.stat().st_mode & 0o077 == 0
+        return True
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(webbrowser, "open", open_it)
+    monkeypatch.setattr("ppspeech.studio.run_studio", lambda _places, _address, ready: ready(studio))
+    said = CliRunner().invoke(app, ["studio"])
+    assert (said.exit_code, len(opened)) == (0, 1), said.output
+    assert TOKEN not in opened[0]
+    assert studio.entrance in said.output
+    assert not list(tmp_path.iterdir())
 
 
 def without(headers: dict[str, str], name: str) -> dict[str, str]:

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from ppspeech.bundle import Spoken, load_bundle
-from ppspeech.studio import Places, Studio
+from ppspeech.studio import Places, Studio, entrance_file
 from tests.service.voices import RATE, below_best, voice
 from tests.studio.running import TOKEN, running
 from tests.web.browser import ASK, browser, needs_browser, new_page, write_wave
-from tests.web.test_page import watch
+from tests.web.test_page import LIVE, OUTLINED, watch
 
 pytestmark = [needs_browser, pytest.mark.timeout(600)]
 
@@ -53,6 +53,26 @@ FAINT = """() => {
 """Texts whose contrast with what is behind them is less than WCAG 2.2 asks for."""
 
 
+CUT = """() => [...document.querySelectorAll(".card .chart text")].filter((each) => {
+    const [own, card] = [each, each.closest(".card")].map((one) => one.getBoundingClientRect());
+    return own.width && (own.left < card.left || own.right > card.right);
+}).map((each) => each.textContent)"""
+"""Texts of charts that stick out of what they are in."""
+
+SMALL = """() => [...document.querySelectorAll("button")].filter((each) => {
+    const { fontSize, fontWeight } = getComputedStyle(each);
+    return parseFloat(fontSize) < 14 || fontWeight !== "600";
+}).map((each) => each.outerHTML.slice(0, 100))"""
+"""Buttons that are not written as the style says."""
+
+MET = """() => [...document.querySelectorAll(".chart svg")].flatMap((svg) => {
+    const texts = [...svg.querySelectorAll("text")].map((each) => [each.textContent, each.getBoundingClientRect()]);
+    const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+    return texts.flatMap(([one, own], at) =>
+        texts.slice(at + 1).filter(([, other]) => meet(own, other)).map(([other]) => [one, other]));
+})"""
+"""Texts of charts that lie on one another."""
+
 SOCKET = """(url) => new Promise((done) => {
     document.addEventListener("securitypolicyviolation", () => done("refused"));
     try { new WebSocket(url).onopen = () => done("open"); } catch { done("refused"); }
@@ -80,10 +100,10 @@ def opened(microphone: Path) -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(opened: Any, studio: Studio) -> Iterator[Any]:
+def page(opened: Any, studio: Studio, tmp_path: Path) -> Iterator[Any]:
     page = new_page(opened)
-    page.goto(studio.entrance)
-    page.wait_for_url("**/speak")
+    page.goto(entrance_file(studio, tmp_path).as_uri())
+    page.wait_for_url(f"http://{studio.address}/speak")
     page.wait_for_selector("#bundle option", state="attached")
     yield page
     page.context.close()
@@ -110,12 +130,21 @@ def test_pages_are_for_everybody(page: Any, studio: Studio, name: str) -> None:
     assert page.locator("[role=status][aria-live=polite]").count() == 1
     assert page.locator("#error[role=alert]").count() == 1
     assert page.evaluate(UNNAMED) == []
+    assert page.evaluate(SMALL) == []
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        for width in (390, 1280):
+        for width in (320, 1280):
             page.set_viewport_size({"width": width, "height": 900})
+            page.wait_for_timeout(100)  # charts are drawn for it
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (scheme, width)
             assert page.evaluate(FAINT) == [], (scheme, width)
+            assert page.evaluate(CUT) == [], (scheme, width)
+            assert page.evaluate(MET) == [], (scheme, width)
+    page.emulate_media(forced_colors="active")
+    assert page.evaluate(OUTLINED) == []
+    page.set_viewport_size({"width": 320, "height": 900})
+    page.evaluate("document.getElementById('status').textContent = 'a_long_name'.repeat(20)")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_keys_are_enough(page: Any, studio: Studio) -> None:
@@ -166,8 +195,11 @@ def test_a_word_is_said_and_the_studio_learns_nothing_of_it(
 ) -> None:
     at(page, studio, "speak")
     page.select_option("#bundle", "animals")
-    page.click("#serve:enabled")
+    assert page.evaluate(LIVE)
+    page.focus("#serve")
+    page.keyboard.press("Enter")
     page.wait_for_selector("#record:enabled")
+    assert page.evaluate("document.activeElement.id") == "record"  # the page was loaded again
     complaints = watch(page)
     assert "-DP for one speaker" in page.inner_text("#status")
     asked: list[Any] = []

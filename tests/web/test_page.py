@@ -20,6 +20,19 @@ PIN = "0123456789abcdef" * 4
 LOCAL = Address("127.0.0.1", 0)
 
 
+LIVE = "document.querySelector('#word').closest('[aria-live=polite]').checkVisibility()"
+"""Whether what says the answer is there before it: who listens to a page is told of changes in what is there."""
+
+OUTLINED = """() => {
+    const paper = getComputedStyle(document.body).backgroundColor;
+    const isDrawn = (style) => style.borderTopStyle === "solid" && style.borderTopColor !== paper;
+    const isDot = (style) => style.backgroundColor !== paper;
+    return [...document.querySelectorAll("button, .dot")].filter((each) => each.checkVisibility() &&
+        !(each.matches(".dot") ? isDot : isDrawn)(getComputedStyle(each))).map((each) => each.outerHTML.slice(0, 100));
+}"""
+"""Buttons without an edge, and dots that are not seen."""
+
+
 @contextmanager
 def page_server(client: bytes | None = STUB, lacks: str = "") -> Iterator[str]:
     """The page with another client, or none; or without another of its files."""
@@ -67,6 +80,7 @@ def test_it_says_who_it_is_before_the_first_word_and_then_hears_one(opened: Any)
         assert "(0.5616, 1e-05)-DP for one speaker" in page.inner_text("#privacy")
         assert "animals: Says which of 3 words" in page.inner_text("#model")
         assert page.inner_text("#left") == "1,000"
+        assert page.evaluate(LIVE)
         page.evaluate("document.addEventListener('answer', ({detail}) => (window.heard = detail))")
         page.focus("#record")
         page.keyboard.press("Enter")
@@ -86,6 +100,15 @@ def test_it_says_who_it_is_before_the_first_word_and_then_hears_one(opened: Any)
         )
         assert page.evaluate("localStorage.length + sessionStorage.length + document.cookie.length") == 0
         assert not complaints
+        page.close()
+
+
+def test_a_button_is_seen_to_be_one_where_readers_choose_the_colors(opened: Any) -> None:
+    with page_server() as address:
+        page = new_page(opened)
+        page.goto(address)
+        page.emulate_media(forced_colors="active")
+        assert page.evaluate(OUTLINED) == []
         page.close()
 
 
@@ -111,7 +134,12 @@ def test_nothing_comes_from_elsewhere_and_no_script_is_let_in(opened: Any) -> No
 def test_it_complains_in_words(opened: Any) -> None:
     broken = b'export async function connect() { throw new Error("The server is not there."); }'
     missing = "did not come from the server"
-    table = ((None, "", missing), (STUB, "/worker.js", missing), (broken, "", "The server is not there."))
+    table = (
+        (None, "", missing),
+        (STUB, "/worker.js", missing),
+        (STUB, "/server.json", "The server did not say who it is."),
+        (broken, "", "The server is not there."),
+    )
     for client, lacks, words in table:
         with page_server(client, lacks) as address:
             page = new_page(opened)
@@ -164,5 +192,6 @@ def test_silence_is_said_to_be_silence(opened: Any, microphone: Path) -> None:
         page.wait_for_selector("#error:visible")
         assert "Nothing was heard" in page.inner_text("#error")
         page.wait_for_selector("#record:enabled")
+        assert len(page.workers) == 1, "what was prepared for a word, and may have cost a question, waits for it"
         page.close()
     microphone.write_bytes(before)

@@ -87,7 +87,10 @@ export class Asking {
     if (isWorn) this.session?.close();
     if (isWorn || this.session?.isOver) this.session = null;
     if (!this.session) {
-      this.session = await Session.meet(await this.door.open(), this.agreed, this.door.random);
+      const session = await Session.meet(await this.door.open(), this.agreed, this.door.random);
+      if (this.isClosed) session.close(); // while we met
+      this.checkIsOpen();
+      this.session = session;
       this.told = 0;
     }
     return this.session;
@@ -104,10 +107,14 @@ export class Asking {
     return session;
   }
 
+  private checkIsOpen(): void {
+    if (this.isClosed) throw new ProtocolError("the client is closed");
+  }
+
   /** One thing after the other: a session answers one question at a time. */
   private alone<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.busy.then(() => {
-      if (this.isClosed) throw new ProtocolError("the client is closed");
+      this.checkIsOpen();
       return work();
     });
     this.busy = turn.catch(() => undefined);

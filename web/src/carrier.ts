@@ -16,6 +16,7 @@ export interface WebSocketLike {
 
 const OPEN = 1;
 const HELD = 1 << 28; // bytes that may wait to be read: more than any question takes
+const MOST_PARTS = 1 << 16; // messages that they may be cut into
 
 export class Carrier {
   private parts: Uint8Array[] = [];
@@ -37,6 +38,7 @@ export class Carrier {
   static async open(socket: WebSocketLike, seconds: number): Promise<Carrier> {
     socket.binaryType = "arraybuffer";
     const carrier = new Carrier(socket);
+    if (socket.readyState > OPEN) throw new ProtocolError("the server closed the connection");
     if (socket.readyState !== OPEN) {
       socket.onopen = () => carrier.wake?.();
       await carrier.waiting(seconds, () => socket.readyState === OPEN);
@@ -88,7 +90,7 @@ export class Carrier {
     this.parts.push(new Uint8Array(data));
     this.held += data.byteLength;
     this.bytesReceived += data.byteLength;
-    if (this.held > HELD) {
+    if (this.held > HELD || this.parts.length > MOST_PARTS) {
       this.close();
       this.over = new ProtocolError("the server sends more than any question takes");
     }

@@ -1,7 +1,8 @@
 /** The way to a server: how its sockets are opened, and what it says that it offers. */
 
+import { ascii, same } from "./bytes.ts";
 import { Carrier, type WebSocketLike } from "./carrier.ts";
-import { ProtocolError } from "./errors.ts";
+import { NotNowError, ProtocolError } from "./errors.ts";
 import { READY } from "./kinds.ts";
 import { LONGEST } from "./offer.ts";
 import { type Random, systemRandom } from "./random.ts";
@@ -9,6 +10,7 @@ import { Wire } from "./wire.ts";
 
 const SUBPROTOCOL = "ppspeech.1";
 const OPEN_SECONDS = 10;
+const NOT_NOW = ascii('{"not_now":true}'); // in place of what is offered
 
 type SocketMaker = new (address: string, protocols: string) => WebSocketLike;
 
@@ -32,13 +34,14 @@ export class Door {
     return new Door(opener(address, options), options.random ?? systemRandom);
   }
 
-  /** What the server says of itself. */
+  /** What the server says of itself. Raises NotNowError while it cannot count questions. */
   async describe(): Promise<Uint8Array> {
     const wire = new Wire(await Carrier.open(await this.open(), OPEN_SECONDS));
     try {
       await wire.greet("describe", {}, this.random);
       const said = await wire.receive(READY, { atMost: LONGEST });
       wire.close();
+      if (same(said, NOT_NOW)) throw new NotNowError();
       return said;
     } catch (error) {
       throw wire.failed(error as Error);

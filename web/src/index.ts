@@ -4,7 +4,7 @@ export type { Spent } from "./asking.ts";
 export type { WebSocketLike } from "./carrier.ts";
 export { Client, connect, type Options, type Sentence, type Word } from "./client.ts";
 export type { DoorOptions } from "./door.ts";
-export { AudioError, BudgetSpentError, ProtocolError } from "./errors.ts";
+export { AudioError, BudgetSpentError, NotNowError, ProtocolError } from "./errors.ts";
 export type { HeadOffer } from "./head_terms.ts";
 export { connectHead, HeadClient, type HeadOptions } from "./heads.ts";
 export type { Offer } from "./offer.ts";

@@ -46,7 +46,7 @@ export function offersOf(description: Uint8Array, task: string): unknown[] {
   const { format, ...tasks } = plain as { [key: string]: unknown };
   if (format !== 1) throw read.refused("its format is not 1");
   const all = Object.values(tasks).flatMap((told) => read.list(told, "offers", MOST_OFFERS));
-  const names = all.map((each) => String((each as { name?: unknown } | null)?.name));
+  const names = all.map((each) => (each as { name?: unknown } | null)?.name);
   if (!all.length || all.length > MOST_OFFERS || new Set(names).size < names.length) {
     throw read.refused(`there are 1 to ${MOST_OFFERS} offers of different names`);
   }

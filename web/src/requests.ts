@@ -1,6 +1,6 @@
 /** What a client asks of a session, and what it is told before a protocol begins. */
 
-import { BudgetSpentError, ProtocolError } from "./errors.ts";
+import { BudgetSpentError, NotNowError, ProtocolError } from "./errors.ts";
 import { READY, REQUEST } from "./kinds.ts";
 import type { Channel } from "./wire.ts";
 
@@ -11,6 +11,7 @@ export const VERIFY = 4;
 export const SENTENCE = 9;
 export const ORDERS = ["frames", "garbled", "average", "ahead"];
 const UNCOUNTED = 0xffffffff;
+const NOT_NOW = 0xfffffffe; // where the answer is no
 
 export function encodeRequest(what: number, order = "frames", utterances = 1, steps = 0): Uint8Array {
   return Uint8Array.of(what, ORDERS.indexOf(order), utterances >> 8, utterances, steps >> 8, steps);
@@ -20,6 +21,7 @@ export function encodeRequest(what: number, order = "frames", utterances = 1, st
 export async function ask(channel: Channel, request: Uint8Array): Promise<number | null> {
   channel.send(REQUEST, request);
   const { ready, left } = readReady(await channel.receive(READY, { exactly: 5 }));
+  if (!ready && left === NOT_NOW) throw new NotNowError();
   if (!ready) throw new BudgetSpentError("the server answers no more queries of this client: ask whoever runs it for more");
   return left;
 }

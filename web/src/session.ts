@@ -4,7 +4,7 @@ import { same } from "./bytes.ts";
 import { Carrier, type WebSocketLike } from "./carrier.ts";
 import type { Cut } from "./cut.ts";
 import { type Cost, type Engine, prepare, type ShareEngine } from "./engine.ts";
-import { BudgetSpentError, ProtocolError } from "./errors.ts";
+import { BudgetSpentError, NotNowError, ProtocolError } from "./errors.ts";
 import { Flights } from "./flights.ts";
 import { Kernel } from "./kernel.ts";
 import { LATTICE_KEY, QUERY, REPLY, REQUEST, RESUME } from "./kinds.ts";
@@ -74,7 +74,7 @@ export class Session {
     return { ms: performance.now(), waited: carrier.waited, bytesUp: carrier.bytesSent, bytesDown: carrier.bytesReceived, rounds };
   }
 
-  /** Ask, and do all that needs no voice. A spent budget does not end the session; anything else does. */
+  /** Ask, and do all that needs no voice. A spent budget, or one that cannot be counted, does not end the session; anything else does. */
   async prepare(question: Question): Promise<void> {
     if (this.prepared) return;
     const { request, cost, cut, flies } = question;
@@ -121,7 +121,7 @@ export class Session {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof BudgetSpentError) throw error;
+      if (error instanceof BudgetSpentError || error instanceof NotNowError) throw error;
       this.prepared = null;
       throw this.wire.failed(error as Error);
     }

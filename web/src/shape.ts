@@ -96,6 +96,11 @@ export function columnsOf(shape: Shape): number {
   return shape.words * shape.states * shape.components + Number(shape.reject);
 }
 
+/** Ways from a state to one of its word a frame later. */
+export function arcsOf({ words, states, moves }: Shape): number {
+  return words * moves.reduce((sum, move) => sum + Math.max(0, states - Math.abs(move)), 0);
+}
+
 /** Which monomials a frame becomes, and within which bounds. */
 export type FrameShape = { dimensions: number; terms: Shape["terms"]; limit: number; radius: number | null };
 

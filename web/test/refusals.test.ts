@@ -5,6 +5,8 @@ import { test } from "node:test";
 import { offerKeys } from "../src/base_transfer.ts";
 import { Carrier, type WebSocketLike } from "../src/carrier.ts";
 import { connect } from "../src/client.ts";
+import { Door } from "../src/door.ts";
+import { AudioError, BudgetSpentError, NotNowError } from "../src/errors.ts";
 import { joined } from "../src/bytes.ts";
 import { Flights } from "../src/flights.ts";
 import { FrontEnd } from "../src/front_end.ts";
@@ -13,10 +15,11 @@ import { ASK, TABLES } from "../src/kinds.ts";
 import { USUAL } from "../src/mfcc_config.ts";
 import { chooseOffer, readOffers } from "../src/offer.ts";
 import { systemRandom } from "../src/random.ts";
-import { readReady } from "../src/requests.ts";
+import { ask, encodeRequest, readReady, WORDS } from "../src/requests.ts";
 import { paddedMonomials, readShape } from "../src/shape.ts";
 import { checkDirection, readSpeakers } from "../src/speaker_terms.ts";
-import { packHeader, readNonce, whyRefused, Wire } from "../src/wire.ts";
+import { encodeHello, packHeader, readNonce, sessionName, whyRefused, Wire } from "../src/wire.ts";
+import { WordQuestion } from "../src/word_question.ts";
 import { readLabel } from "../src/words.ts";
 import { fromHex, kernel, Script, vectors } from "./vectors.ts";
 
@@ -107,6 +110,7 @@ test("offers", () => {
   const texts: [string, RegExp][] = [
     ["{", /no JSON/], ["[]", /no object/], ['{"format":2,"words":[]}', /format/], ['{"format":1}', /1 to 64 offers/],
     ['{"format":1,"words":{}}', /a list/], ['{"format":1,"words":[1]}', /no object/], ['{"format":1,"a":[{},{}]}', /different names/],
+    ['{"format":1,"words":[{"name":{"toString":1}}]}', /lacks task/],
   ];
   for (const [text, why] of texts) assert.throws(() => readOffers(new TextEncoder().encode(text)), why, text);
   assert.throws(() => readOffers(Uint8Array.of(0xff, 0xfe)), /no JSON/);
@@ -185,7 +189,13 @@ test("speakers", () => {
   for (const bad of [[1], [1, 1, 0, 0], [NaN, 0, 0, 0]]) assert.throws(() => checkDirection(terms, bad), /no longer than 1/);
 });
 
-test("ready", () => assert.throws(() => readReady(Uint8Array.of(2, 0, 0, 0, 0)), /yes \(1\) or no \(0\), got 2/));
+test("ready", async () => {
+  assert.throws(() => readReady(Uint8Array.of(2, 0, 0, 0, 0)), /yes \(1\) or no \(0\), got 2/);
+  const asked = (...said: number[]) => ask(new Script(Uint8Array.from(said)), encodeRequest(WORDS));
+  assert.equal(await asked(1, 255, 255, 255, 254), 2 ** 32 - 2);
+  await assert.rejects(asked(0, 0, 0, 0, 7), BudgetSpentError);
+  await assert.rejects(asked(0, 255, 255, 255, 254), NotNowError);
+});
 
 test("flights", async () => {
   const flight = (...bytes: number[]) => new Flights(new Script(Uint8Array.from(bytes)));
@@ -218,12 +228,21 @@ test("points that are none", async () => {
   }
 });
 
-test("labels are shown, whatever they hold", () => {
+test("a model with more arcs than can be followed", async () => {
+  const states = { states: 100, starts: [0], ends: [0], moves: Array.from({ length: 99 }, (_, i) => i - 49) };
+  const shape = readShape({ ...vectors("encodings").shape, ...states, frames: 1, words: 100, components: 1, floor: null, reach: null });
+  await assert.rejects(WordQuestion.of("words", shape, "frames"), /more arcs than this client follows/);
+});
+
+test("labels are shown, whatever they hold", async () => {
   const bytes = (...letters: number[]) => Uint8Array.from(letters);
   assert.equal(readLabel(bytes(0, 0, 0)), null);
   assert.equal(readLabel(bytes(0x61, 0xff, 0x07, 0)), "a\ufffd\ufffd");
   assert.equal(readLabel(bytes(0x61, 0, 0x62)), "a\ufffdb");
   assert.equal(readLabel(new TextEncoder().encode("Zoë am")), "Zoë am");
+  // One that holds nothing is an error after which we stay: whoever is left, or told so, learns which label it was.
+  const question = await WordQuestion.of("words", readShape({ ...vectors("encodings").shape, reject: false }), "frames");
+  assert.throws(() => question.read(bytes(0, 0)), AudioError);
 });
 
 test("sound", () => {
@@ -273,6 +292,11 @@ test("connections that end, or speak text", async () => {
   }
   const late = await Carrier.open(socket(), 1);
   await assert.rejects(late.read(1, 0.01), /did not answer/);
+  await assert.rejects(Carrier.open({ ...socket(), readyState: 3 }, 0.01), /closed the connection/);
+  const many = socket();
+  const reading = (await Carrier.open(many, 1)).read(1, 0.01);
+  for (let i = 0; i < 100_000; i++) many.onmessage!({ data: new ArrayBuffer(0) });
+  await assert.rejects(reading, /more than any question takes/);
 });
 
 test("our own nonce sent back ends the session with one ABORT", async () => {
@@ -282,4 +306,18 @@ test("our own nonce sent back ends the session with one ABORT", async () => {
   other.onmessage!({ data: joined(other.sent[0]!).buffer });
   await assert.rejects(greeting, /our own nonce/);
   assert.deepEqual(other.sent[1], joined(packHeader(255, new Uint8Array(16), 1, 1), new Uint8Array(1)));
+});
+
+test("a server that cannot count at the moment says what it offers later", async () => {
+  const other = socket();
+  other.send = (frame) => {
+    other.sent.push(frame);
+    if (other.sent.length > 1) return;
+    const [ours, theirs] = [readNonce(frame.subarray(28), "describe", {}), Uint8Array.from(SESSION)];
+    const say = (kind: number, session: Uint8Array, sequence: number, payload: Uint8Array) =>
+      other.onmessage!({ data: joined(packHeader(kind, session, sequence, payload.length), payload).buffer });
+    say(0, new Uint8Array(16), 0, encodeHello(theirs, "describe", {}));
+    say(7, sessionName(ours, theirs, "describe", {}), 1, new TextEncoder().encode('{"not_now":true}'));
+  };
+  await assert.rejects(Door.to("", { socket: () => other }).describe(), NotNowError);
 });

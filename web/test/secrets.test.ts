@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
+import { Asking } from "../src/asking.ts";
 import { cutProduct } from "../src/cut.ts";
 import type { Door } from "../src/door.ts";
 import { ShareEngine } from "../src/engine.ts";
@@ -113,4 +114,18 @@ test("a key is left before the server has been told more bits than it can lose",
     assert.deepEqual(asked, decision === "server" ? [239, 239, 1] : [479]);
     assert.deepEqual(closed, decision === "server" ? [0, 1] : []);
   }
+});
+
+test("a meeting that is over only after the client was closed is left", async () => {
+  let arrive: (session: Session) => void;
+  let closed = 0;
+  const met = mock.method(Session, "meet", () => new Promise((resolve) => (arrive = resolve)));
+  const asking = new Asking({ open: async () => null } as unknown as Door, { name: "words", params: {} });
+  const meeting = asking.meet();
+  while (!met.mock.callCount()) await null;
+  asking.close();
+  arrive!({ close: () => (closed += 1) } as unknown as Session);
+  await assert.rejects(meeting, /the client is closed/);
+  met.mock.restore();
+  assert.equal(closed, 1);
 });

@@ -25,7 +25,9 @@ function onTraffic({ kinds, bytes }) {
 }
 
 async function begin() {
-  const server = await (await fetch("server.json")).json();
+  const server = await fetch("server.json").then((answer) => answer.json()).catch(() => {
+    throw new Error("The server did not say who it is.");
+  });
   $("pin").textContent = server.pin ? server.pin.match(/.{8}/g).join(" ") : "none: no TLS";
   $("pin-note").textContent = server.pin
     ? "SHA-256 of its certificate. It should be the one that whoever runs the server told you, and your browser shows."
@@ -117,8 +119,8 @@ async function answer(samples, rate, preparing, ended) {
   const spoken = said(samples, rate, takenOf(offer));
   if (spoken === null) {
     await preparing;
-    keepAWhile();
-    throw new Error("Nothing was heard. Check that the microphone is on, and speak a little louder.");
+    const words = "Nothing was heard. Check that the microphone is on, and speak a little louder.";
+    throw Object.assign(new Error(words), { name: "AudioError" });
   }
   const clip = await resampled(spoken, rate, modelRate());
   drawWave($("wave"), clip);

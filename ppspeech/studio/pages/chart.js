@@ -38,11 +38,17 @@ export function frame(holder, { x, y, say, tall = 0.6, fill = () => {} }) {
       svg.append(shape("line", { class: "axis", x1: LEFT, x2: right, y1: up(tick), y2: up(tick) }));
       svg.append(shape("text", { x: LEFT - 8, y: up(tick) + 4, "text-anchor": "end" }, (y.text ?? String)(tick)));
     }
+    let free = 0; // from where the next number fits beside the last
     for (const tick of x.ticks) {
-      svg.append(shape("line", { class: "axis", x1: across(tick), x2: across(tick), y1: TOP, y2: low }));
-      svg.append(shape("text", { x: across(tick), y: low + 20, "text-anchor": "middle" }, (x.text ?? String)(tick)));
+      const [at, words] = [across(tick), (x.text ?? String)(tick)];
+      const half = (LETTER * words.length) / 2;
+      svg.append(shape("line", { class: "axis", x1: at, x2: at, y1: TOP, y2: low }));
+      if (at - half < free) continue;
+      svg.append(shape("text", { x: at, y: low + 20, "text-anchor": "middle" }, words));
+      free = at + half + LETTER / 2;
     }
-    svg.append(shape("text", { class: "name", x: (LEFT + right) / 2, y: height - 6, "text-anchor": "middle" }, x.label));
+    const center = Math.min((LEFT + right) / 2, width - (LETTER * x.label.length) / 2); // nothing sticks out on the right
+    svg.append(shape("text", { class: "name", x: center, y: height - 6, "text-anchor": "middle" }, x.label));
     const middle = (TOP + low) / 2;
     svg.append(shape("text", { class: "name", x: 14, y: middle, "text-anchor": "middle", transform: `rotate(-90 14 ${middle})` }, y.label));
     const path = (points) => points.map(([a, b]) => `${across(a).toFixed(1)},${up(b).toFixed(1)}`).join(" ");

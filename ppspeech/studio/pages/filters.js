@@ -55,7 +55,7 @@ function show() {
     fill: (chart) => {
       if (chance !== undefined) chart.line([[chance, 0], [chance, 1]], "chance");
       for (const run of points) chart.dot([run.worst, run.task], run.rho === rho() ? "now" : "", `rho ${shown(run.rho)}`, run.rho === rho() ? 8 : 6);
-      if (!points.length) chart.text([0.5, 0.5], "every run will be a point here", { "text-anchor": "middle" });
+      if (!points.length) chart.text([0.5, 0.5], "no run yet", { "text-anchor": "middle" });
     },
   });
   const now = points.findLast((run) => run.rho === rho());

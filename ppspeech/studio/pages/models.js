@@ -29,7 +29,7 @@ function show() {
   const say = drawn.map((model) => `${model.name}: at 10 % false positives at least ${Math.round(100 * model.trade_off[10][1])} % false negatives`).join("; ");
   const kind = (model) => (chosen.indexOf(model) === 0 ? "a" : "b");
   frame($("curve"), {
-    say, x: { from: 0, to: 1, ticks, text: percent, label: "false positives: said to be in, and was not" },
+    say, x: { from: 0, to: 1, ticks, text: percent, label: "false positives: said to be in" },
     y: { from: 0, to: 1, ticks, text: percent, label: "false negatives, at least" },
     fill: (chart) => {
       chart.line([[0, 1], [1, 0]], "chance");

@@ -8,6 +8,7 @@ import { fitted, shape } from "./chart.js";
 import { $, ask, complain, forgive, guarded, make, none, options, row, watch } from "./shell.js";
 
 const WAITS_MS = 180_000; // for a server to be ready
+const RECORD = "record";
 let connect = null;
 let client = null;
 let door = null;
@@ -58,7 +59,10 @@ async function wait(job) {
   const until = performance.now() + WAITS_MS;
   for (;;) {
     const ended = await Promise.race([over, new Promise((done) => setTimeout(done, 300))]);
-    if ((await ask("/api/speak")).door) return location.reload();
+    if ((await ask("/api/speak")).door) {
+      history.replaceState(null, "", `#${RECORD}`); // where the keyboard goes on
+      return location.reload();
+    }
     if (ended || performance.now() > until) {
       $("serve").disabled = false;
       say("Choose a model, and let a server offer it.");
@@ -83,6 +87,7 @@ async function meet(job) {
   $("same").textContent = spokenFor(client.offer).noun === "word" ? "every word" : "all sentences of about the same length";
   pressed(false);
   say(`${client.offer.name}: ${client.offer.task} ${client.offer.privacy}`);
+  if (location.hash === `#${RECORD}`) $(RECORD).focus();
 }
 
 const press = guarded(async () => {

@@ -62,7 +62,7 @@ async function showRuns() {
         if (run.epsilon === null) chart.line([[-2.2, run.figures.test_accuracy], [5.2, run.figures.test_accuracy]], "chance");
         else chart.dot([Math.log2(run.epsilon), run.figures.test_accuracy], "full", words);
       }
-      if (!found.length) chart.text([1.5, 0.5], "every run will be a point here", { "text-anchor": "middle" });
+      if (!found.length) chart.text([1.5, 0.5], "no run yet", { "text-anchor": "middle" });
     },
   });
   $("runs").replaceChildren(...(found.length ? found.toReversed().map(runRow) : [none(4)]));
