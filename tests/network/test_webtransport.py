@@ -103,6 +103,13 @@ def hello(protocol: str = "compare", params: dict[str, Any] | None = None) -> by
     return pack_header(0, bytes(16), 0, len(data)) + data
 
 
+def has_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as one:
+        one.bind(("::1", 0))
+        return True
+    return False
+
+
 # Sessions.
 
 
@@ -127,6 +134,13 @@ def test_the_transcript_is_that_of_tcp(certificates: ShortLivedCertificates) -> 
     counts = counted(server)
     assert (counts.started, counts.finished) == (2, 2)
     assert counts.bytes_sent % 2 == counts.bytes_received % 2 == 0  # frames are counted, not what carries them
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+def test_a_session_over_ipv6(certificates: ShortLivedCertificates) -> None:
+    door = TransportDoor(Address("::1", 0), certificates)
+    with in_background(Server(LOCAL, SERVICES, limits=QUICK, insecure=True, transport=door)) as server:
+        assert by_transport(server, [3, 4]) == [3, 7]
 
 
 def test_sessions_side_by_side(certificates: ShortLivedCertificates) -> None:

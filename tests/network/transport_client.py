@@ -29,8 +29,9 @@ class Transport:
     def __init__(
         self, address: Address, request: dict[str, str | None] | None = None, idle_timeout: float = 60
     ) -> None:
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind(("127.0.0.1", 0))
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        self.socket = socket.socket(family, socket.SOCK_DGRAM)
+        self.socket.bind(("::1" if ":" in address.host else "127.0.0.1", 0))
         self.said: list[bytes] = []  # datagrams
         self.where = (address.host, address.port)
         self.quic = QuicConnection(
@@ -65,8 +66,8 @@ class Transport:
         until = min(deadline, due if due is not None else deadline)
         self.socket.settimeout(max(0.001, until - now))
         try:
-            data, source = self.socket.recvfrom(65536)
-            self.quic.receive_datagram(data, source, time.monotonic())
+            data, _ = self.socket.recvfrom(65536)
+            self.quic.receive_datagram(data, self.where, time.monotonic())
         except TimeoutError:
             if time.monotonic() >= deadline:
                 raise PeerTimeoutError("in time") from None
