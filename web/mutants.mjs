@@ -41,6 +41,8 @@ const MUTANTS = [
   ["finds the voice in a query without errors", "secrets", "lattice.ts", "kernel.put(drawn(random, 8 * N))", "kernel.put(new Uint8Array(8 * N))"],
   ["guesses a secret that is seldom 0", "secrets", "lattice.ts", "(byte % 3) - 1", "(byte & 2) - 1"],
   ["knows the choices that blind the check", "secrets", "extension.ts", "drawn(random, padded(part.length) - part.length)", "new Uint8Array(padded(part.length) - part.length)"],
+  ["shows a certificate that an authority vouches for, and is another", "pinned", "pinned.ts", "{ allowPooling: false, serverCertificateHashes }", "{ allowPooling: false, serverCertificateHashes: [] }"],
+  ["is not pinned, by a pin that was left empty", "pinned", "door.ts", "if (pins.length === 0 || wrong !== undefined) {", "if (wrong !== undefined) {"],
   ["guesses bytes beyond the first 65,536", "secrets", "random.ts", "at < bytes.length; at += AT_ONCE", "at < 1; at += AT_ONCE"],
   ["is told bit after bit of one key, and reads it", "secrets", "asking.ts", "this.told + told > LEAKABLE_BITS", "false"],
   ["is told bits of a key that nobody counts", "secrets", "speakers.ts", 'told: terms.decision === "server" ? 1 : 0', "told: 0"],

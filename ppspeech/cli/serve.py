@@ -17,7 +17,7 @@ from ppspeech.screen import Console
 if TYPE_CHECKING:
     from ppspeech.network import Server, ServerTls
     from ppspeech.service import Offer, ServiceFiles
-    from ppspeech.service.server import Served
+    from ppspeech.service.server import Doors, Served
 
 
 Chosen = TypeVar("Chosen")
@@ -148,7 +148,18 @@ def serve(
     ] = None,
     web_origin: Annotated[
         list[str] | None,
-        typer.Option(help="Pages of another host that may use --web too, such as https://pages.example; repeat it."),
+        typer.Option(
+            help="Pages of another host that may use --web and --webtransport too, such as https://pages.example; "
+            "repeat it."
+        ),
+    ] = None,
+    webtransport: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Let pages in here over UDP that trust no authority, but pin a certificate, made here for at most two "
+            "weeks: the pins of this one and the next are printed, and kept in --state (extra webtransport).",
+        ),
     ] = None,
 ) -> None:
     """Serve released models encrypted: clients learn words or names, we learn nothing. JSON logs on standard error.
@@ -161,7 +172,8 @@ def serve(
     0.0.0.0:7000 --certificate c.pem --key k.pem --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices
     --enroll --state people --scoring gmm --cohort others`, `ppspeech serve meetings.archive`, `ppspeech serve
     sentences --spotting threshold=40`, `ppspeech serve calls.txt --texts tells=count`, `ppspeech serve words --web
-    127.0.0.1:7443`, `ppspeech serve words --store postgresql://ppspeech@db.example/ppspeech --store-key store.key
+    127.0.0.1:7443`, `ppspeech serve words --webtransport 127.0.0.1:7444 --web-origin https://pages.example --state
+    words-state`, `ppspeech serve words --store postgresql://ppspeech@db.example/ppspeech --store-key store.key
     --metrics 127.0.0.1:9464`
     """
     import torch
@@ -174,7 +186,7 @@ def serve(
         SpotDeployment,
         TextDeployment,
     )
-    from ppspeech.service.server import Choices, kept_folder, log_as_json, named, open_all
+    from ppspeech.service.server import Choices, Doors, kept_folder, log_as_json, named, open_all
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
     chosen = Choices(
@@ -194,7 +206,8 @@ def serve(
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         files = service_files(folder, budget, metrics, store_address(store), store_key)
         served = open_all(sources, files, chosen)
-        how = Running(listen, tls, insecure, sessions, drain, metrics, web, tuple(web_origin or ()))
+        doors = Doors(web, webtransport, tuple(web_origin or ()), folder)
+        how = Running(listen, tls, insecure, sessions, drain, metrics, doors)
         run_server(served, files, how)
 
 
@@ -208,8 +221,7 @@ class Running:
     sessions: int
     drain: float = 10.0
     metrics: str = ""
-    web: str | None = None
-    web_origins: Sequence[str] = ()
+    doors: "Doors | None" = None
 
     @property
     def watched_at(self) -> str | None:
@@ -265,8 +277,7 @@ def run_server(served: "Sequence[Served]", files: "ServiceFiles", how: Running) 
             how.tls,
             insecure=how.insecure,
             sessions=how.sessions,
-            web=how.web,
-            web_origins=how.web_origins,
+            doors=how.doors,
             board=board,
             drain_seconds=how.drain,
         )
@@ -298,7 +309,7 @@ def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:
 def _show(server: "Server", tls: "ServerTls | None", offers: "Sequence[Offer[Any]]") -> None:
     """Say how clients come in, and what they may ask about; what is printed is what they need to type."""
     from ppspeech.network import fingerprint
-    from ppspeech.service.server import page_address
+    from ppspeech.service.server import page_address, pinned_address
 
     console = Console()
     trust = "--insecure" if tls is None else f"--pin {fingerprint(tls.certificate)}"
@@ -310,6 +321,10 @@ def _show(server: "Server", tls: "ServerTls | None", offers: "Sequence[Offer[Any
     console.print(f"  ppspeech {asking} {trust}{which}")
     if (page := page_address(server, tls)) is not None:
         console.print(f"a browser asks at {page}")
+    address, pins = pinned_address(server)
+    if address is not None:
+        console.print("a page that pins asks with")
+        console.print(f"  connect({{ url: {json.dumps(address)}, pin: {json.dumps(pins)} }})")
     for each in offers:
         if each.terms.takes:
             console.print(f"  {each.name} takes {each.terms.takes}")

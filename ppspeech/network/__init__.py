@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from ppspeech.network.tls.connect import connect
     from ppspeech.network.tls.context import ClientTls, ServerTls, own_tls
     from ppspeech.network.tls.listener import Listener
+    from ppspeech.network.tls.short_lived import ShortLivedCertificates
     from ppspeech.network.web.door import WebDoor, WebFile
+    from ppspeech.network.web.transport_door import TransportDoor
 
 # What ends a session is raised, and said by whoever catches it; the log has it a second time, for those who keep one.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -43,8 +45,10 @@ __all__ = [
     "Server",
     "ServerTls",
     "Service",
+    "ShortLivedCertificates",
     "StreamChannel",
     "Transcript",
+    "TransportDoor",
     "WebDoor",
     "WebFile",
     "connect",

@@ -1,4 +1,6 @@
-"""Doors of the network: frames, WebSockets, HELLO, groups, introductions, reports of processes, requests, offers."""
+"""Doors of the network: frames, WebSockets and WebTransport, HELLO, groups and introductions, reports of processes,
+requests, offers.
+"""
 
 import contextlib
 import socket
@@ -11,6 +13,7 @@ from typing import Any, cast
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
+from ppspeech.errors import PeerGoneError, PeerTimeoutError, WrongSessionError
 from ppspeech.network import Address, Limits, Server, Service, StreamChannel, make_certificate
 from ppspeech.network.channel.frames import pack_header
 from ppspeech.network.channel.hello import Hello
@@ -144,6 +147,100 @@ def web_frames() -> Door:
     one, two = (pack_header(1, SESSION, number, 4) + b"four" for number in range(2))
     whole = ws_frame(one) + ws_frame(b"there?", 9) + ws_frame(two[:9], fin=False) + ws_frame(two[9:], 0)
     return Door(enter, (whole, ws_frame(one) + ws_frame(b"\x03\xe8", 8), ws_frame(one + two)))
+
+
+@door(cost=2)
+def transport_call() -> Door:
+    """What anybody sends to the socket where connections of QUIC begin: a caller who has a token is let in."""
+    from aioquic.buffer import encode_uint_var
+
+    from ppspeech.network.web.calls import Switchboard
+
+    board, source = Switchboard(Address("127.0.0.1", 0)), ("127.0.0.1", 9)
+    token = board._tokens.create_token(
+        address=source, original_destination_connection_id=bytes(8), retry_source_connection_id=b"ours" * 2, now=1e12
+    )
+
+    def first(token: bytes) -> bytes:
+        head = b"\xc0\0\0\0\1\x08" + b"ours" * 2 + b"\x08" + b"their id" + encode_uint_var(len(token)) + token
+        return (head + encode_uint_var(1024)).ljust(1200, b"\0")
+
+    def enter(data: bytes) -> None:
+        if board._admitted(data, source) is None:
+            raise WrongSessionError("not let in")
+
+    return Door(enter, (first(token), first(b"")))
+
+
+@door(cost=80)
+def transport_datagrams() -> Door:
+    """The first datagrams of a caller who has been let in, whose keys everybody can know."""
+    from aioquic.tls import State
+
+    from ppspeech.network import ShortLivedCertificates
+    from ppspeech.network.web.calls import Call
+    from ppspeech.network.web.transport import TransportStream
+    from tests.network.transport_client import Transport
+
+    client = Transport(Address("127.0.0.1", 9))
+    client.vanish()
+    name = client.quic._original_destination_connection_id
+    shown = ShortLivedCertificates(new_folder()).current
+
+    def enter(data: bytes) -> None:
+        with heard(b"") as connection:
+            call = Call(connection, ("127.0.0.1", 9), name, name, apart(data))
+            stream = TransportStream(call, shown, QUICK.message_bytes)
+            with contextlib.closing(stream):
+                stream.opened()
+                with contextlib.suppress(PeerTimeoutError, PeerGoneError):
+                    stream.asked(time.monotonic() + 0.002)
+                begun = stream._quic.get_peer_address() is not None and stream._quic.tls.state
+                if begun != State.SERVER_EXPECT_FINISHED:
+                    raise WrongSessionError("no handshake")
+
+    return Door(enter, (several(*client.said), several(client.said[0] * 2)))
+
+
+@door(cost=8)
+def transport_streams() -> Door:
+    """What a peer says once it has shaken hands: pieces of streams, each with a stream's number and whether it ends."""
+    import pylsqpack
+    from aioquic.h3.connection import FrameType, encode_frame
+    from aioquic.quic.events import ProtocolNegotiated, StreamDataReceived
+    from aioquic.quic.packet import QuicFrameType
+
+    from ppspeech.network import ShortLivedCertificates, TransportDoor
+    from ppspeech.network.web.calls import Call
+    from ppspeech.network.web.transport import TransportStream
+
+    web = TransportDoor(Address("127.0.0.1", 0), ShortLivedCertificates(new_folder()), ("https://pages.example",))
+
+    def enter(data: bytes) -> None:
+        with heard(b"") as connection:
+            call = Call(connection, ("127.0.0.1", 9), bytes(8), bytes(8))
+            stream = TransportStream(call, web.certificates.current, QUICK.message_bytes)
+            stream._quic._remote_max_datagram_frame_size = 2**16  # as the handshake would have said
+            stream._hear(ProtocolNegotiated("h3"))
+            for piece in apart(data):
+                number, is_end = (piece[0] % 32 & ~1, piece[0] >= 128) if piece else (0, False)
+                stream._quic._get_or_create_stream(QuicFrameType.STREAM_BASE, number)
+                stream._hear(StreamDataReceived(piece[1:], is_end, number))
+                if stream._asked is not None and web._refused(stream._asked) is None:
+                    stream._accepted = True
+            assert len(stream._inbox) <= len(data)
+            if not stream._inbox:
+                raise PeerGoneError("it has said nothing")
+
+    asked = [
+        (b":method", b"CONNECT"), (b":scheme", b"https"), (b":authority", b"localhost:7000"), (b":path", b"/wt"),
+        (b":protocol", b"webtransport"), (b"origin", b"https://pages.example"),
+    ]  # fmt: skip
+    _, block = pylsqpack.Encoder().encode(0, asked)
+    request = b"\0" + encode_frame(FrameType.HEADERS, block)
+    settings = b"\2\0" + encode_frame(FrameType.SETTINGS, b"\x33\1\xab\x60\x37\x42\1")
+    said = b"\4\x40\x41\0" + pack_header(1, SESSION, 0, 4)
+    return Door(enter, (several(settings, request, said, b"\4four"), several(request, said, b"\x80" + b"\0\2ab")))
 
 
 @door()

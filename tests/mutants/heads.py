@@ -92,7 +92,7 @@ HEADS_MUTANTS = [
         "crowds: who is new is taken in by nobody",
         "sessions of a crowd that grows need more memory than they may have, and nobody is named any more",
         "tests/service/test_crowds.py::test_who_comes_is_encoded_once_and_not_by_every_session",
-        ("network/server/server.py", "                    service.refresh()\n", "                    pass\n"),
+        ("network/server/server.py", "                refresh()\n", "                pass\n"),
     ),
     mutant(
         "crowds: a session keeps whomever it takes in",

@@ -304,6 +304,14 @@ WORDS = [
         "(?s)default-src 'none'.*Say a word",
     ),
     Step(
+        "let pages in that pin",
+        "ppspeech serve words --listen 127.0.0.1:0 --webtransport 127.0.0.1:0 --web-origin https://pages.example "
+        "--state served",
+        r'connect\(\{ url: "https://127\.0\.0\.1:\d+/wt", pin: \["[0-9a-f]{64}", "[0-9a-f]{64}"\] \}\)',
+        makes=("served/webtransport/pins.json",),
+        goes_on=True,
+    ),
+    Step(
         "to listen while people speak",
         f"ppspeech train keyword_live --data.corpus mine {QUICK}",
         rf"(?s)test_accuracy.*{CHECKPOINT}",

@@ -73,6 +73,7 @@ NOT_RUN = {
     'pip install "ppspeech[studio]"': REGISTRY + "an extra, which tests/test_docs.py knows",
     'pip install "ppspeech[peers]"': REGISTRY + "an extra, which tests/test_docs.py knows",
     'pip install "ppspeech[scale]"': REGISTRY + "an extra, which tests/test_docs.py knows",
+    'pip install "ppspeech[webtransport]"': REGISTRY + "an extra, which tests/test_docs.py knows",
 }
 """Why a line that a document shows is run by no test: as `Line` writes it, or as it is typed."""
 

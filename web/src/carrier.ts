@@ -15,6 +15,7 @@ export interface WebSocketLike {
 }
 
 const OPEN = 1;
+const FAILED = "the connection failed: is the server there, and its certificate one that is trusted?";
 const HELD = 1 << 28; // bytes that may wait to be read: more than any question takes
 const MOST_PARTS = 1 << 16; // messages that they may be cut into
 
@@ -31,14 +32,14 @@ export class Carrier {
   private constructor(private readonly socket: WebSocketLike) {
     socket.onmessage = (event) => this.took(event.data);
     socket.onclose = () => this.ended("the server closed the connection");
-    socket.onerror = () => this.ended("the connection failed: is the server there, and its certificate trusted?");
+    socket.onerror = () => this.ended(FAILED);
+    if (socket.readyState > OPEN) this.ended(FAILED);
   }
 
   /** Once it is open; after `seconds` it is given up. */
   static async open(socket: WebSocketLike, seconds: number): Promise<Carrier> {
     socket.binaryType = "arraybuffer";
     const carrier = new Carrier(socket);
-    if (socket.readyState > OPEN) throw new ProtocolError("the server closed the connection");
     if (socket.readyState !== OPEN) {
       socket.onopen = () => carrier.wake?.();
       await carrier.waiting(seconds, () => socket.readyState === OPEN);

@@ -1,7 +1,7 @@
 /** The client people call. The voice becomes features here, is encrypted here, and the answer is opened here. */
 
 import { Asking, type Spent } from "./asking.ts";
-import { Door, type DoorOptions } from "./door.ts";
+import { Door, type DoorOptions, type Where } from "./door.ts";
 import { ProtocolError } from "./errors.ts";
 import { FrontEnd } from "./front_end.ts";
 import { agreement, chooseOffer, type Offer, readOffers } from "./offer.ts";
@@ -24,9 +24,9 @@ export type Word = Spent & {
   value: string | null;
 };
 
-/** Ask a server what it offers, and be ready to use one of its models. `wss://host:port/ws`; `ws:` on loopback alone. */
-export async function connect(address: string, options: Options = {}): Promise<Client> {
-  const door = Door.to(address, options);
+/** Ask a server what it offers, and be ready to use one of its models. */
+export async function connect(where: Where, options: Options = {}): Promise<Client> {
+  const door = Door.to(where, options);
   const said = await door.describe();
   const offers = [...readOffers(said), ...readSentences(said)];
   const offer = chooseOffer(offers, options.model, "recognizes no words and no sentences");

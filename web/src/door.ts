@@ -1,10 +1,11 @@
 /** The way to a server: how its sockets are opened, and what it says that it offers. */
 
-import { ascii, same } from "./bytes.ts";
+import { ascii, fromHex, same } from "./bytes.ts";
 import { Carrier, type WebSocketLike } from "./carrier.ts";
 import { NotNowError, ProtocolError } from "./errors.ts";
 import { READY } from "./kinds.ts";
 import { LONGEST } from "./offer.ts";
+import { PinnedSocket, type TransportMaker } from "./pinned.ts";
 import { type Random, systemRandom } from "./random.ts";
 import { Wire } from "./wire.ts";
 
@@ -14,6 +15,12 @@ const NOT_NOW = ascii('{"not_now":true}'); // in place of what is offered
 
 type SocketMaker = new (address: string, protocols: string) => WebSocketLike;
 
+/**
+ * A server: `wss://host:port/ws` (`ws:` on loopback alone), which authorities vouch for, or one that is known by a
+ * certificate: `https://host:port/wt` over WebTransport, with the SHA-256 of one, or those of all that it may show.
+ */
+export type Where = string | { url: string; pin: string | readonly string[] };
+
 /** What every client may be told. */
 export type DoorOptions = {
   /** Which of the server's models; may be left out where it has one of this kind. */
@@ -22,6 +29,8 @@ export type DoorOptions = {
   socket?: () => WebSocketLike | Promise<WebSocketLike>;
   /** The constructor, where there is no global one. */
   WebSocket?: SocketMaker;
+  /** The same, of what a pinned server is asked by. */
+  WebTransport?: TransportMaker;
   /** For tests alone: in place of the system's generator. */
   random?: Random;
 };
@@ -29,9 +38,9 @@ export type DoorOptions = {
 export class Door {
   private constructor(readonly open: () => Promise<WebSocketLike>, readonly random: Random) {}
 
-  /** `wss://host:port/ws`; `ws:` on loopback alone. */
-  static to(address: string, options: DoorOptions): Door {
-    return new Door(opener(address, options), options.random ?? systemRandom);
+  static to(where: Where, options: DoorOptions): Door {
+    const open = typeof where === "string" ? opener(where, options) : pinned(where.url, where.pin, options);
+    return new Door(open, options.random ?? systemRandom);
   }
 
   /** What the server says of itself. Raises NotNowError while it cannot count questions. */
@@ -59,4 +68,16 @@ function opener(address: string, options: DoorOptions): () => Promise<WebSocketL
   const make = options.WebSocket ?? (globalThis as { WebSocket?: SocketMaker }).WebSocket;
   if (!make) throw new ProtocolError("there is no WebSocket here: give one as an option");
   return async () => new make(address, SUBPROTOCOL);
+}
+
+function pinned(address: string, pin: string | readonly string[], options: DoorOptions): () => Promise<WebSocketLike> {
+  const pins = (typeof pin === "string" ? [pin] : [...pin]).map((each) => String(each).replaceAll(":", "").toLowerCase());
+  const wrong = pins.find((each) => !/^[0-9a-f]{64}$/.test(each));
+  if (pins.length === 0 || wrong !== undefined) {
+    throw new ProtocolError(`a pin is 64 hexadecimal digits, the SHA-256 of a certificate; got ${wrong ?? "none"}`);
+  }
+  if (new URL(address).protocol !== "https:") throw new ProtocolError(`a pinned server is at https://host:port/wt; got ${address}`);
+  const make = options.WebTransport ?? (globalThis as { WebTransport?: TransportMaker }).WebTransport;
+  if (!make) throw new ProtocolError("there is no WebTransport here, without which a page cannot pin: ask by wss:// instead");
+  return async () => new PinnedSocket(address, pins.map(fromHex), make);
 }

@@ -5,7 +5,7 @@
 
 import { Asking } from "./asking.ts";
 import type { Word } from "./client.ts";
-import { Door, type DoorOptions } from "./door.ts";
+import { Door, type DoorOptions, type Where } from "./door.ts";
 import { ProtocolError } from "./errors.ts";
 import { headAgreement, headInput, type HeadOffer, readHeads } from "./head_terms.ts";
 import { chooseOffer } from "./offer.ts";
@@ -17,8 +17,8 @@ export type HeadOptions = DoorOptions & {
 };
 
 /** Ask a server for its heads, and be ready to use one. Refuses one of other embeddings, or that tells the server alone. */
-export async function connectHead(address: string, options: HeadOptions): Promise<HeadClient> {
-  const door = Door.to(address, options);
+export async function connectHead(where: Where, options: HeadOptions): Promise<HeadClient> {
+  const door = Door.to(where, options);
   const offer = chooseOffer(readHeads(await door.describe()), options.model, "has no heads on embeddings");
   if (offer.terms.weights !== options.weights) {
     const [theirs, ours] = [offer.terms.weights, options.weights].map((each) => `${String(each).slice(0, 12)}…`);

@@ -6,7 +6,7 @@
 import { Asking, bytesOf, checkBytes, checkProduct, type Spent } from "./asking.ts";
 import { choose } from "./choose.ts";
 import { isNegative } from "./compare.ts";
-import { Door, type DoorOptions } from "./door.ts";
+import { Door, type DoorOptions, type Where } from "./door.ts";
 import { type Engine, Recorder } from "./engine.ts";
 import { AudioError, ProtocolError } from "./errors.ts";
 import { chooseOffer } from "./offer.ts";
@@ -21,8 +21,8 @@ export type Decision = Spent & {
 };
 
 /** Ask a server for its speakers, and be ready to be verified as one. Cosines without T-norm alone are spoken here. */
-export async function connectSpeakers(address: string, options: DoorOptions = {}): Promise<SpeakerClient> {
-  const door = Door.to(address, options);
+export async function connectSpeakers(where: Where, options: DoorOptions = {}): Promise<SpeakerClient> {
+  const door = Door.to(where, options);
   const offers = readSpeakers(await door.describe());
   return SpeakerClient.of(door, chooseOffer(offers, options.model, "verifies no speakers"));
 }

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from ppspeech.network.address import Address, neighborhood
@@ -26,7 +27,9 @@ from ppspeech.network.tls.context import ServerTls
 from ppspeech.network.tls.listener import listen
 
 if TYPE_CHECKING:
+    from ppspeech.network.web.calls import Call, Switchboard
     from ppspeech.network.web.door import WebDoor
+    from ppspeech.network.web.transport_door import TransportDoor
 
 logger = logging.getLogger(__name__)
 
@@ -55,18 +58,22 @@ class _Child:
 
 @dataclass
 class _Waiting:
-    """A connection without a process yet: from which neighborhood, when it is given up, and whether it is a page's."""
+    """A connection without a process yet: from which neighborhood, when it is given up, and whether a page's: over
+    TCP, by a door of theirs, or over UDP, with what it has said.
+    """
 
     connection: socket.socket
     who: str
     until: float
-    web: "WebDoor | None"
+    web: "WebDoor | None" = None
+    call: "Call | None" = None
 
 
 class Server:
     """Serves party programs, each session in a process of its own.
 
-    The server's process accepts connections and does nothing else: it reads no byte of a client. A connection gets
+    The server's process accepts connections and does nothing else: it reads no byte of a client, but for the heads of
+    datagrams (`Switchboard`). A connection gets
     a process when its first byte is there, so a silent client costs one descriptor, and only for
     `limits.handshake_seconds`. The process is a fork of the server's, made for one session and gone after it: what
     the services hold (weights, keys) is loaded once and shared until written to, a crash or a memory bound that is
@@ -86,8 +93,10 @@ class Server:
 
     `address`: where to listen; port 0 takes a free one, and `address` says which. `insecure`: plain TCP, on a loopback
     address, in place of `tls`. `web`: a second door, for pages, with the same services, limits, certificate and places;
-    `web_address` says where. `board`: where others see how it is. Raises `ValueError` without services, and for plain
-    TCP where it is not allowed; `OSError` if an address cannot be had.
+    `web_address` says where. `transport`: another, over UDP, for pages that pin a certificate of its own;
+    `transport_address` says where. `board`: where others see how it is. Raises `ValueError` without services, for plain
+    TCP where it is not allowed, and for a `transport` where only clients with a certificate are let in, as pages have
+    none there; `OSError` if an address cannot be had.
     """
 
     def __init__(
@@ -100,12 +109,15 @@ class Server:
         limits: Limits | None = None,
         capacity: Capacity | None = None,
         web: "WebDoor | None" = None,
+        transport: "TransportDoor | None" = None,
         board: Board | None = None,
     ) -> None:
         for each in (address, *(() if web is None else (web.address,))):
             each.check_security(tls is not None, insecure)
         if not services:
             raise ValueError("a server needs at least one service")
+        if transport is not None and tls is not None and tls.client_ca is not None:
+            raise ValueError("pages show no certificate over WebTransport: it cannot be had where clients need one")
         self.counters = Counters()
         self._board = board or Board()
         self._services = dict(services)
@@ -121,13 +133,19 @@ class Server:
         self._listening: dict[socket.socket, WebDoor | None] = {listen(address): None}
         self.address = _bound(address, *self._listening)
         self.web_address: Address | None = None
-        if web is not None:
-            try:
+        self.transport_address: Address | None = None
+        self.transport = transport
+        self._switchboard: Switchboard | None = None
+        try:
+            if web is not None:
                 self._listening[listen(web.address)] = web
-            except OSError:
-                self.close()
-                raise
-            self.web_address = _bound(web.address, [*self._listening][1])
+                self.web_address = _bound(web.address, [*self._listening][1])
+            if transport is not None:
+                self._switchboard = transport.switchboard()
+                self.transport_address = _bound(transport.address, self._switchboard.socket)
+        except OSError:
+            self.close()
+            raise
 
     def run(self, until: Callable[[], bool] = lambda: False) -> Counters:
         """Serve until `stop` is called, SIGTERM or Ctrl-C comes, or `until`, which is asked a few times a second, says
@@ -137,13 +155,14 @@ class Server:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 previous[number] = signal.signal(number, lambda *_: self.stop())
-        where = self.address if self.web_address is None else f"{self.address} and, for pages, {self.web_address}"
+        pages = [str(each) for each in (self.web_address, self.transport_address) if each is not None]
+        where = " and, for pages, ".join([str(self.address), *pages])
         logger.info("serving %s at %s", ", ".join(sorted(self._services)), where)
         self._selector = selectors.DefaultSelector()
         gc.collect()
         gc.freeze()  # a collection in a child would write to, and so copy, every object it shares with us
         try:
-            for listening in self._listening:
+            for listening in self._sockets():
                 self._selector.register(listening, selectors.EVENT_READ)
             self._board.beat()
             self._board.put(ready=1)
@@ -168,8 +187,12 @@ class Server:
 
     def close(self) -> None:
         """Stop listening; for a server that is not run."""
-        for listening in self._listening:
+        for listening in self._sockets():
             listening.close()
+
+    def _sockets(self) -> list[socket.socket]:
+        """All that clients come in by."""
+        return [*self._listening, *([] if self._switchboard is None else [self._switchboard.socket])]
 
     def _step(self) -> None:
         """Handle what has happened, then what is due."""
@@ -178,6 +201,8 @@ class Server:
         for key, _ in self._selector.select(TICK_SECONDS):
             if isinstance(key.fileobj, socket.socket) and key.fileobj in self._listening:
                 self._accept(key.fileobj)
+            elif self._switchboard is not None and key.fileobj is self._switchboard.socket:
+                self._answer_calls(self._switchboard)
             elif key.fd in self._children:
                 self._listen_to(self._children[key.fd])
             elif key.fd in self._silent:
@@ -216,6 +241,14 @@ class Server:
             who, web = neighborhood(source[0]), self._listening[listening]
             self._silent[connection.fileno()] = _Waiting(connection, who, until, web)
             self._selector.register(connection, selectors.EVENT_READ)
+            if len(self._silent) + len(self._ready) > self._capacity.waiting:
+                self._make_room()
+
+    def _answer_calls(self, switchboard: "Switchboard") -> None:
+        """Let those wait for a process who have called over UDP: they have spoken already."""
+        for call in switchboard.calls():
+            until = time.monotonic() + self._capacity.waiting_seconds
+            self._ready.append(_Waiting(call.connection, neighborhood(call.source[0]), until, call=call))
             if len(self._silent) + len(self._ready) > self._capacity.waiting:
                 self._make_room()
 
@@ -296,10 +329,12 @@ class Server:
         began = time.monotonic()
         if began < self._refresh_at:
             return
-        for name, service in self._services.items():
+        fresh = {name: service.refresh for name, service in self._services.items() if service.refresh is not None}
+        if self.transport is not None:
+            fresh["the certificate of pages"] = self.transport.certificates.renew
+        for name, refresh in fresh.items():
             try:
-                if service.refresh is not None:
-                    service.refresh()
+                refresh()
             except Exception as error:  # sessions meet it too, and end by themselves
                 logger.warning("what is new of %s is not taken in: %s", name, type(error).__name__)
         now = time.monotonic()
@@ -345,8 +380,10 @@ class Server:
                 other.connection.close()
             for pipe in (reader, *self._children):
                 os.close(pipe)
-            bounds = self._limits, self._capacity
-            be_worker(waiting.connection, self._services, self._context, *bounds, writer, waiting.web, parent)
+            bounds, call = (self._limits, self._capacity), None
+            if self.transport is not None and waiting.call is not None:
+                call = partial(self.transport.admit, waiting.call)
+            be_worker(waiting.connection, self._services, self._context, *bounds, writer, waiting.web, parent, call)
         finally:
             os._exit(0)
 
@@ -396,7 +433,7 @@ class Server:
         then end them: after `grace_seconds` and `KILL_SECONDS` none runs.
         """
         self._board.put(ready=0, draining=1)
-        for listening in self._listening:
+        for listening in self._sockets():
             self._selector.unregister(listening)
         self.close()
         for number in list(self._silent):
@@ -435,6 +472,7 @@ class RunningServer:
     pid: int
     counters: Counters | None = None
     web_address: Address | None = None
+    transport_address: Address | None = None
 
 
 @contextlib.contextmanager
@@ -456,7 +494,7 @@ def in_background(server: Server) -> Iterator[RunningServer]:
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     os.close(writer)
     server.close()
-    running = RunningServer(server.address, pid, web_address=server.web_address)
+    running = RunningServer(server.address, pid, None, server.web_address, server.transport_address)
     try:
         yield running
     finally:

@@ -19,7 +19,7 @@ from ppspeech.channel import Channel
 from ppspeech.errors import ProtocolError, WrongSessionError
 from ppspeech.network.channel.hello import Params, accept_only, answer
 from ppspeech.network.channel.session import StreamChannel
-from ppspeech.network.channel.stream import ByteStream
+from ppspeech.network.channel.stream import ByteStream, Carrier
 from ppspeech.network.limits import Limits
 from ppspeech.network.server.load import Capacity
 from ppspeech.network.tls.context import wrap_server
@@ -60,12 +60,13 @@ def be_worker(
     report: int,
     web: "WebDoor | None" = None,
     parent: int | None = None,
+    call: Callable[[Limits, float], Carrier] | None = None,
 ) -> None:
     """Run one session; the process is to be left afterwards, and ends when its `parent` does, however that is.
 
     `report`: the pipe to the parent; it gets a line of JSON when the client has been greeted, when it has
     said something, and at the end. `web`: by which door the client came, if it was that of pages; it may then be a file
-    that it asks for, and no session.
+    that it asks for, and no session. `call`: opens a session of a client that came over UDP, which has TLS in itself.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     signal.signal(signal.SIGTERM, _stop)
@@ -75,10 +76,15 @@ def be_worker(
         end_with(parent)
         bound_memory(capacity.session_bytes)
         deadline = time.monotonic() + limits.handshake_seconds
-        if context is not None:
-            connection = wrap_server(connection, context, deadline)
-        stream = ByteStream(connection, limits.message_bytes)
-        opened = stream if web is None else _admit(web, stream, limits, deadline, report, secure=context is not None)
+        opened: Carrier | None
+        if call is not None:
+            opened = call(limits, deadline)
+        else:
+            if context is not None:
+                connection = wrap_server(connection, context, deadline)
+            opened = stream = ByteStream(connection, limits.message_bytes)
+            if web is not None:
+                opened = _admit(web, stream, limits, deadline, report, secure=context is not None)
         if opened is not None:
             channel = StreamChannel(opened, limits, deadline)
             with channel:

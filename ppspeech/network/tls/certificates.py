@@ -18,16 +18,20 @@ from ppspeech.errors import PpspeechError, WrongKeyError
 
 
 def make_certificate(
-    certificate: Path, key: Path, names: Sequence[str] = ("localhost", "127.0.0.1"), days: float = 365
+    certificate: Path,
+    key: Path,
+    names: Sequence[str] = ("localhost", "127.0.0.1"),
+    days: float = 365,
+    start: datetime.datetime | None = None,
 ) -> str:
     """Make a key (P-256), readable by its owner alone, and a certificate signed with it, as PEM files.
 
     Returns the fingerprint, which the other party pins. Never replaces a key; negative `days` make one that has
-    expired.
+    expired. `start`: when its days begin, five minutes ago by default.
     """
     private = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
-    start = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=5)  # clocks differ
+    start = start or datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=5)  # clocks differ
     end = start + datetime.timedelta(days=days)
     made = (
         x509.CertificateBuilder(subject_name=name, issuer_name=name)

@@ -62,9 +62,7 @@ class WebDoor:
     origins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for origin in self.origins:
-            if not ORIGIN.fullmatch(origin):
-                raise ValueError(f"an origin is https://HOST:PORT, in lower case (http for loopback), got {origin!r}")
+        check_origins(self.origins)
 
     def admit(self, stream: ByteStream, limits: Limits, deadline: float, *, secure: bool) -> "WebStream | bytes":
         """Hear what is asked for: a WebSocket, opened, or the answer to a request for a file, to be sent.
@@ -87,7 +85,7 @@ class WebDoor:
             if request.path != SOCKET_PATH:
                 return _answer(HTTPStatus.OK, self.files.get(request.path), wants_body=wants_body)
             origin = _one(request.headers, "Origin")
-            if not self._may_ask(origin, host, secure=secure):
+            if not may_ask(origin, host, self.origins, secure=secure):
                 raise _RefusedError(HTTPStatus.FORBIDDEN, "a page of another host")
             response = protocol.accept(request)
             if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS or not wants_body:
@@ -97,13 +95,6 @@ class WebDoor:
             stream.write(b"".join(protocol.data_to_send()), deadline)
             return opened
 
-    def _may_ask(self, origin: str | None, host: str, *, secure: bool) -> bool:
-        """Whether a page of this origin may ask. Programs have none: the check is for browsers, who never leave it out
-        nor let a page choose it, so that no page uses the certificate or address of whoever looks at it.
-        """
-        own = f"{'https' if secure else 'http'}://{host.lower()}"
-        return origin is None or origin in (own, *self.origins)
-
     def _is_ours(self, host: str) -> bool:
         """Without TLS a name is nobody's: one that a stranger lets point here would make its pages this host's."""
         named = HOST.fullmatch(host.lower())
@@ -111,6 +102,21 @@ class WebDoor:
         return (
             name == "localhost" or Address(name.strip("[]"), 0).is_loopback or f"https://{host.lower()}" in self.origins
         )
+
+
+def check_origins(origins: tuple[str, ...]) -> None:
+    """Raises ValueError for an origin that is not one, or that others could change on its way."""
+    for origin in origins:
+        if not ORIGIN.fullmatch(origin):
+            raise ValueError(f"an origin is https://HOST:PORT, in lower case (http for loopback), got {origin!r}")
+
+
+def may_ask(origin: str | None, host: str, origins: tuple[str, ...], *, secure: bool) -> bool:
+    """Whether a page of this origin may ask. Programs have none: the check is for browsers, who never leave it out
+    nor let a page choose it, so that no page uses the certificate or address of whoever looks at it.
+    """
+    own = f"{'https' if secure else 'http'}://{host.lower()}"
+    return origin is None or origin in (own, *origins)
 
 
 class _RefusedError(Exception):

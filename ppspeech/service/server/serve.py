@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from ppspeech import __version__
 from ppspeech.channel import Channel
-from ppspeech.errors import BundleError, PpspeechError
+from ppspeech.errors import BundleError, MissingPackageError, PpspeechError
 from ppspeech.network import (
     Address,
     Board,
@@ -20,6 +20,7 @@ from ppspeech.network import (
     Server,
     ServerTls,
     Service,
+    ShortLivedCertificates,
     WebDoor,
     fingerprint,
     in_background,
@@ -40,6 +41,9 @@ from ppspeech.service.server.words import warm_up
 from ppspeech.service.store import Place, PostgresStore, StoreLostError, open_store
 from ppspeech.service.tasks.sentences import SentenceDeployment
 from ppspeech.storage import private_folder
+
+if TYPE_CHECKING:
+    from ppspeech.network import TransportDoor
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +141,15 @@ def services_of(served: Sequence[Served], files: ServiceFiles) -> dict[str, Serv
 @dataclass(frozen=True, slots=True)
 class Serving:
     """A server that runs, at `host:port`; clients pin its certificate's SHA-256 fingerprint, None without TLS. `web`:
-    the address of its page, None where there is no door for pages.
+    the address of its page, None where there is no door for pages. `webtransport`: what pages that pin ask, and
+    `webtransport_pins`: the certificate that they meet there now, and the next.
     """
 
     address: str
     pin: str | None
     web: str | None = None
+    webtransport: str | None = None
+    webtransport_pins: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -162,6 +169,7 @@ def serve(
     insecure: bool = False,
     web: str | None = None,
     web_origins: Sequence[str] = (),
+    webtransport: str | None = None,
     store: str | None = None,
     store_key: str | Path | None = None,
 ) -> Iterator[Serving]:
@@ -180,6 +188,8 @@ def serve(
         insecure: plain TCP, on a loopback address, to try out.
         web: HOST:PORT of a second door, for browsers: our page, and WebSockets with the same services and limits.
         web_origins: pages of other hosts that may use it, such as `https://pages.example`.
+        webtransport: HOST:PORT of another, over UDP, for pages that pin; its certificates are made here, in `state`.
+            Needs the extra `webtransport`.
         store: `postgresql://USER@HOST:PORT/DATABASE`, where servers on several machines keep budgets, galleries and
             accounts together; `@FILE` for a file that holds it.
         store_key: file of the key under which they keep it from reading them, as `ppspeech keys store` makes one.
@@ -197,11 +207,12 @@ def serve(
             chosen = Choices(spotting=spotting, **{task: each for task, each in given.items() if each is not None})  # type: ignore[arg-type]
             files = ServiceFiles.at(folder, budget, store=open_store(store, store_key))
             services = build_services(named(sources), files, chosen)
-            server = listening(listen, services, tls, insecure=insecure, web=web, web_origins=web_origins)
+            doors = Doors(web, webtransport, tuple(web_origins), folder)
+            server = listening(listen, services, tls, insecure=insecure, doors=doors)
             with in_background(server) as running:
                 torch.set_num_threads(threads)
                 pin = None if tls is None else fingerprint(tls.certificate)
-                yield Serving(str(running.address), pin, page_address(server, tls))
+                yield Serving(str(running.address), pin, page_address(server, tls), *pinned_address(server))
         finally:
             torch.set_num_threads(threads)
 
@@ -213,8 +224,7 @@ def listening(
     *,
     insecure: bool = False,
     sessions: int = 64,
-    web: str | None = None,
-    web_origins: Sequence[str] = (),
+    doors: "Doors | None" = None,
     board: Board | None = None,
     drain_seconds: float = 10.0,
 ) -> Server:
@@ -222,19 +232,24 @@ def listening(
 
     Raises PpspeechError if it cannot listen there, or not without TLS.
     """
-    address = Address.parse(listen)
-    if web_origins and web is None:
-        raise PpspeechError(
-            f"pages of {', '.join(web_origins)} need a door to come in by: say where with --web HOST:PORT"
-        )
+    address, doors = Address.parse(listen), doors or Doors()
     try:
-        door = None if web is None else _door(Address.parse(web), tls, tuple(web_origins))
+        web, transport = doors.over_tcp(tls), doors.over_udp()
         capacity = Capacity(sessions=sessions, grace_seconds=drain_seconds)
-        return Server(address, services, tls=tls, insecure=insecure, capacity=capacity, web=door, board=board)
+        return Server(
+            address,
+            services,
+            tls=tls,
+            insecure=insecure,
+            capacity=capacity,
+            web=web,
+            transport=transport,
+            board=board,
+        )
     except ValueError as error:
         raise PpspeechError(str(error)) from None
     except OSError as error:
-        where = address if web is None else f"{address} and {web}"
+        where = " and ".join(filter(None, (str(address), doors.web, doors.webtransport)))
         raise PpspeechError(f"cannot listen at {where}: {error.strerror}") from None
 
 
@@ -245,8 +260,49 @@ def page_address(server: Server, tls: ServerTls | None) -> str | None:
     return f"{'http' if tls is None else 'https'}://{server.web_address.reachable()}/"
 
 
-def _door(address: Address, tls: ServerTls | None, origins: tuple[str, ...]) -> WebDoor:
-    return WebDoor(address, page_files(None if tls is None else fingerprint(tls.certificate)), origins)
+def pinned_address(server: Server) -> tuple[str | None, tuple[str, ...]]:
+    """What pages that pin ask, and the pins of the certificates they meet there; nothing where they have no door."""
+    if server.transport is None or server.transport_address is None:
+        return None, ()
+    return server.transport.url(server.transport_address.reachable()), tuple(server.transport.certificates.pins)
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Where pages come in: `web` for WebSockets, `webtransport` for those that pin, whose certificates are kept in
+    `folder`; and pages of which other hosts may.
+    """
+
+    web: str | None = None
+    webtransport: str | None = None
+    origins: tuple[str, ...] = ()
+    folder: Path = Path()
+
+    def __post_init__(self) -> None:
+        if self.origins and self.web is None and self.webtransport is None:
+            raise PpspeechError(
+                f"pages of {', '.join(self.origins)} need a door to come in by: say where with --web HOST:PORT or "
+                "--webtransport HOST:PORT"
+            )
+
+    def over_tcp(self, tls: ServerTls | None) -> WebDoor | None:
+        """The door for WebSockets, with our page. Raises ValueError for an origin that is not one."""
+        if self.web is None:
+            return None
+        files = page_files(None if tls is None else fingerprint(tls.certificate))
+        return WebDoor(Address.parse(self.web), files, self.origins)
+
+    def over_udp(self) -> "TransportDoor | None":
+        """The door for pages that pin. Raises MissingPackageError without the extra; ValueError as above."""
+        if self.webtransport is None:
+            return None
+        try:
+            from ppspeech.network import TransportDoor
+        except MissingPackageError:
+            install = "pip install 'ppspeech[webtransport]'"
+            raise MissingPackageError("serving over WebTransport", "aioquic", install) from None
+        certificates = ShortLivedCertificates(self.folder / "webtransport")
+        return TransportDoor(Address.parse(self.webtransport), certificates, self.origins)
 
 
 @contextmanager
