@@ -75,6 +75,12 @@ RANK_MUTANTS = [
         (OBSERVED, "    if once < len(heard):", "    if once < 0:"),
     ),
     mutant(
+        "ranks 13 processes with utterances of their own",
+        "what one process calls the third utterance is another's fourth: it counts twice",
+        f"{TESTS}::test_what_two_processes_add_is_everybodys",
+        (DATA, "self.parts.values())]))) > 1:", "self.parts.values())]))) > 2:"),
+    ),
+    mutant(
         "ranks 9 processes that take the account with them",
         "the process that is left says that nothing was spent",
         f"{TESTS}::test_wrong_numbers_of_processes_are_refused_in_words",
