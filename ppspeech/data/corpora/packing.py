@@ -1,5 +1,6 @@
 """Features of a corpus written side by side, as `ppspeech.data.corpora.packed` reads them."""
 
+import errno
 import json
 import shutil
 import tempfile
@@ -27,6 +28,7 @@ from ppspeech.data.features import FeatureStore
 from ppspeech.data.sound_check import usable
 from ppspeech.errors import CorpusError
 from ppspeech.progress import track
+from ppspeech.storage import flush
 
 
 def write_packed(folder: Path, corpus: Corpus, config: MfccConfig, *, skip_bad: bool = False) -> PackedCorpus:
@@ -56,11 +58,12 @@ def write_rows_packed(
 ) -> PackedCorpus:
     """Pack features `(frames, d)` with the numbers of their labels and take, in the order of `COLUMNS`.
 
-    The folder is there whole, or not at all. Raises CorpusError for one that is there, features of another shape, and
-    rows that are none.
+    The folder is there whole, or not at all, whatever happens to the machine. Raises CorpusError for one that is there,
+    also if it has come meanwhile, features of another shape, and rows that are none.
     """
+    there = CorpusError(f"{folder} is there already: pack into a folder that is not")
     if folder.exists():
-        raise CorpusError(f"{folder} is there already: pack into a folder that is not")
+        raise there
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))  # closed to others, as it stays
     try:
@@ -75,7 +78,11 @@ def write_rows_packed(
         }  # fmt: skip
         (temporary / PACKED).write_text(json.dumps(plain) + "\n", encoding="utf-8")
         read_packed(temporary)
+        for path in temporary.iterdir():
+            flush(path)  # or else a power failure could leave a folder of silence
         temporary.replace(folder)
+    except OSError as refused:
+        raise there if refused.errno in {errno.ENOTEMPTY, errno.EEXIST} else refused from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return read_packed(folder)
