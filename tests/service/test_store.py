@@ -395,6 +395,25 @@ def test_what_cannot_be_counted_is_not_answered(tmp_path: Path, monkeypatch: pyt
     assert client.heard == [struct.pack(">BI", 0, NOT_NOW)]
 
 
+def test_pings_do_not_ask_the_store_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They measure the way between client and server, by which the client chooses how to ask."""
+    asked, left = [], QueryBudget.left
+
+    def counted(*of: Any) -> int | None:
+        asked.append(of)
+        return left(*of)
+
+    monkeypatch.setattr(QueryBudget, "left", counted)
+    served: Any = SimpleNamespace(
+        offer=SimpleNamespace(fingerprint="m"), meet=lambda *_: {Ask.WORDS: Handler(lambda *_: None)}
+    )
+    ping, word = Request(Ask.PING).encode(), Request(Ask.WORDS).encode()
+    client = Told(ping, ping, ping, word, ping, word, Request(Ask.BYE).encode())
+    run_session(served, client, Tally(), QueryBudget(tmp_path / "b.sqlite", 5))
+    assert len(asked) == 1
+    assert client.heard == [struct.pack(">BI", 1, left) for left in (5, 5, 5, 4, 4, 3)]
+
+
 def test_a_full_database_is_waited_for(store: PostgresStore) -> None:
     """40 connections, and 60 who want one at a time."""
     results: list[tuple[bool, int | None]] = []
