@@ -15,14 +15,16 @@ import pytest
 
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench.local_postgres import LocalPostgres
+from ppspeech.network import Board
 from ppspeech.protocols.speakers import EncryptedGallery, GalleryPlan, Keeper, LoginTerms
 from ppspeech.service import QueryBudget
 from ppspeech.service.login.accounts import Accounts
 from ppspeech.service.login.digits import kept_digits
 from ppspeech.service.login.seal import Template, new_key, open_sealed, seal
+from ppspeech.service.metrics import Exposition
 from ppspeech.service.requests import NOT_NOW, Ask, Request
 from ppspeech.service.server import stores
-from ppspeech.service.server.book import Tally
+from ppspeech.service.server.book import SessionBook, Tally
 from ppspeech.service.server.session import Handler, run_session
 from ppspeech.service.server.stores import Gallery, SealedGalleries
 from ppspeech.service.store import (
@@ -412,6 +414,23 @@ def test_pings_do_not_ask_the_store_each_time(tmp_path: Path, monkeypatch: pytes
     run_session(served, client, Tally(), QueryBudget(tmp_path / "b.sqlite", 5))
     assert len(asked) == 1
     assert client.heard == [struct.pack(">BI", 1, left) for left in (5, 5, 5, 4, 4, 3)]
+
+
+def test_who_watches_does_not_wait_for_a_store_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question to one that does not answer takes as long as Prometheus waits for all of them."""
+    asked: list[str] = []
+
+    def sums(_: QueryBudget, model: str) -> tuple[int, int, int]:
+        asked.append(model)
+        return 0, 0, 0
+
+    monkeypatch.setattr(QueryBudget, "sums", sums)
+    book, budget = SessionBook(tmp_path / "s.sqlite"), QueryBudget(tmp_path / "b.sqlite")
+    for is_up in (False, True):
+        exposition = Exposition(Board(), book, budget, [("words", "m")], lambda: is_up)  # noqa: B023 - asked at once
+        found = {each.name: [sample.value for sample in each.samples] for each in exposition.collect()}
+        assert found["ppspeech_store_up"] == [is_up]
+        assert len(asked) == ("ppspeech_budget_spent" in found) == is_up
 
 
 def test_a_full_database_is_waited_for(store: PostgresStore) -> None:
