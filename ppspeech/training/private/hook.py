@@ -260,7 +260,8 @@ class PrivacyHook(lightning.Callback):
         if isinstance(self.way, GradientPrivacy) or not isinstance(pl_module, SpeechModule):
             return
         if self._heard is None:
-            self._heard = torch.zeros(len(pl_module.training_part()), dtype=torch.int64, device=pl_module.device)
+            utterances = len(trainer.datamodule.parts["train"])  # type: ignore[attr-defined]
+            self._heard = torch.zeros(utterances, dtype=torch.int64, device=pl_module.device)
         if len(batch["lengths"]):
             self._heard.index_add_(0, batch["index"], torch.ones_like(batch["index"]))
         if trainer.is_last_batch:
