@@ -312,6 +312,18 @@ def test_servers_that_start_together_bring_it_up_once(store: PostgresStore) -> N
         assert pool.map(_open, [store.address] * 4) == [True] * 4
 
 
+def test_who_owns_the_schema_needs_no_other_right(store: PostgresStore) -> None:
+    """Whoever runs the database makes the schema, for a user who may make none."""
+    with store._connected() as ask:
+        ask("DROP SCHEMA ppspeech CASCADE")
+        ask("CREATE ROLE servers LOGIN PASSWORD 'hushhush'")
+        ask("CREATE SCHEMA ppspeech AUTHORIZATION servers")
+    for _ in range(2):
+        theirs = PostgresStore.open(replace(store.address, user="servers", password="hushhush"), store.seal)
+        assert QueryBudget(theirs, limit=5).spend("m", "ann", 1)[0]
+    assert QueryBudget(store, limit=5).left("m", "ann") == 3
+
+
 # A database that is lost.
 
 
