@@ -28,5 +28,10 @@ __version__ = "0.1.0"
 # A waiting thread must not burn a core that another needs. OpenMP reads this once, when torch or numba load it.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# numba keeps what it compiles beside its source or in a user's home, and fails where it may write to neither, as in an
+# image or a unit of systemd: there it is kept where features are. It runs what it finds: nobody else may write there.
+if "PPSPEECH_CACHE" in os.environ and not os.access(__file__.rpartition("/")[0], os.W_OK):
+    os.environ.setdefault("NUMBA_CACHE_DIR", f"{os.environ['PPSPEECH_CACHE']}/numba")
+
 if not TYPE_CHECKING:
     __getattr__ = door(__name__)

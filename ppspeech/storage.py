@@ -68,8 +68,7 @@ def atomic_write(path: Path, *, durable: bool = True, private: bool = False) -> 
     try:
         yield temporary
         if durable:
-            with temporary.open("rb") as written:
-                os.fsync(written.fileno())
+            flush(temporary)
         if not private:
             umask = os.umask(0)
             os.umask(umask)
@@ -81,6 +80,12 @@ def atomic_write(path: Path, *, durable: bool = True, private: bool = False) -> 
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def flush(path: Path) -> None:
+    """Wait until the bytes of a file are on the disk."""
+    with path.open("rb") as written:
+        os.fsync(written.fileno())
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """What `deploy` says is right as far as can be seen without an engine: linted, for options that exist, and closed."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,35 @@ def test_the_image(tmp_path: Path) -> None:
     last = dict(steps)  # the last of each
     assert (last["USER"], last["STOPSIGNAL"], last["ENTRYPOINT"]) == ("10001", "SIGTERM", '["ppspeech"]')
     assert options(["serve", "words"])["listen"].endswith(":7000")
+
+
+READ_ONLY = """
+import os
+os.access = lambda *_, **__: False
+import ppspeech
+from numba.core import caching
+plain = caching._CacheLocator.ensure_cache_path
+def ensured(locator):
+    if not locator.get_cache_path().startswith(os.environ["PPSPEECH_CACHE"]):
+        raise OSError("read-only file system")
+    plain(locator)
+caching._CacheLocator.ensure_cache_path = ensured
+import ppspeech.crypto.garbled.half_gates, ppspeech.crypto.lattice.ntt, ppspeech.crypto.packing
+"""
+
+
+def test_what_is_compiled_is_kept_where_an_image_may_write(tmp_path: Path) -> None:
+    """Its root is read-only, and its user has no home: there is /tmp, and what is imported must do with that."""
+    kept = parsed(tmp_path).envs["PPSPEECH_CACHE"]
+    assert kept.startswith("/tmp/")
+    assert [each.partition(":")[0] for each in composed()["services"]["server"]["tmpfs"]] == ["/tmp"]
+    assert "/tmp" in {each["mountPath"] for each in pod()["containers"][0]["volumeMounts"]}
+    environment = {"PPSPEECH_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(TOP)}
+    done = subprocess.run(
+        [sys.executable, "-c", READ_ONLY], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "cache" / "numba").is_dir()
 
 
 def served() -> dict[str, list[str]]:

@@ -268,9 +268,9 @@ def run_server(served: "Sequence[Served]", files: "ServiceFiles", how: Running) 
     seen = None
     with ExitStack() as stack:
         if how.watched_at is not None:
-            exposition = Exposition(board, files.book, files.budget, models)
             is_up = (lambda: True) if files.store is None else files.store.is_up
-            seen = stack.enter_context(watched(how.watched_at, exposition, is_up))
+            exposition = Exposition(board, files.book, files.budget, models, is_up)
+            seen = stack.enter_context(watched(how.watched_at, exposition))
         server = listening(
             how.listen,
             services,

@@ -107,7 +107,21 @@ class SpeechDataModule(lightning.LightningDataModule):
             return
         if is_packed(self.corpus_name):
             self._unpack()
-            return
+        else:
+            self._listen()
+        self._check_alike()
+
+    def _check_alike(self) -> None:
+        """Refuse ranks with other utterances than each other's: they share them by their places."""
+        place = Ranks.of(self.trainer)
+        if place.ranks > 1 and len(set(place.gathered([tuple(part.digest for part in self.parts.values())]))) > 1:
+            raise CorpusError(
+                "the processes do not have the same utterances in the same order, so that several would hear some of "
+                "them, and nobody others: give all of them one corpus, and split it alike (data.seed)"
+            )
+
+    def _listen(self) -> None:
+        """The parts of a corpus of sound, or of given features."""
         corpus = load_corpus(self.corpus_name, **self.options)
         module = self.trainer and self.trainer.lightning_module
         config = self._embedded(corpus, getattr(module, "embedding", None)) or self.config(corpus)

@@ -164,20 +164,24 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[object
 
 
 @contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
-    """Give a temporary folder beside `folder`; on success it becomes `folder`, on any failure it is removed. If another
-    process has made `folder` in the meantime, that one stays.
+def whole_folder(folder: Path, *, closed: bool = False, first_stays: bool = False) -> Iterator[Path]:
+    """Give a temporary folder beside `folder`; on success it becomes `folder`, on any failure it is removed.
+
+    If somebody else has made `folder` in the meantime, theirs stays: a CorpusError, unless `first_stays` says that both
+    are alike. `closed`: to other users.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as private:
         unfinished = Path(private) / folder.name  # a folder of its own, for the usual permissions
-        unfinished.mkdir()
+        unfinished.mkdir(mode=0o700 if closed else 0o777)
         yield unfinished
         try:
             unfinished.rename(folder)  # replaces an empty folder, refuses any other
         except OSError as refused:
             if refused.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
                 raise
+            if not first_stays:
+                raise CorpusError(f"{folder} is there already, made meanwhile: choose another folder") from None
 
 
 def _check_header(path: Path, header: list[str], columns: Collection[str]) -> None:

@@ -119,7 +119,10 @@ def write_filtered(
         whose = [
             (f"samples/{place:06d}.npy", samples.private[i], samples.recordings[i]) for place, i in enumerate(order)
         ]
-        beside.touch(mode=0o600)
+        try:
+            beside.touch(mode=0o600, exist_ok=False)
+        except FileExistsError:  # somebody else's, whose samples are in another order
+            raise ModelError(f"{beside} exists already, made meanwhile: choose another folder") from None
         write_rows(beside, ("path", "private", "recording"), whose)
     return guarantee
 

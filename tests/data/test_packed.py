@@ -1,7 +1,9 @@
 """Packed features: what was heard comes back, bit for bit, in training too; damage is told."""
 
 import json
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -113,3 +115,39 @@ def test_a_folder_is_whole_or_not_there(tmp_path: Path, shape: tuple[int, int] |
     with pytest.raises(CorpusError, match="1 utterances have no emotion"):
         found.check_trained("emotion", np.arange(1))
     assert [path.name for path in out.parent.iterdir()] == ["packed"]
+
+
+LABELED: tuple[dict[str, tuple[str, ...]], tuple[int, ...]] = (
+    {"word": ("a",), "speaker": ("b",), "emotion": (), "gender": ()},
+    (0, 0, -1, -1, 0),
+)
+
+
+def test_of_two_who_pack_into_one_folder_one_is_told(tmp_path: Path) -> None:
+    """Whoever is first has it whole; nothing is left of the other."""
+    (names, labels), out = LABELED, tmp_path / "packed"
+
+    def rows(frames: int) -> Iterator[tuple[torch.Tensor, tuple[int, ...]]]:
+        yield torch.ones(frames, 3), labels
+        if frames > 1:
+            write_rows_packed(out, "first", 16_000, GivenFeatures(given=3), names, rows(1))
+
+    with pytest.raises(CorpusError, match="is there already"):
+        write_rows_packed(out, "second", 16_000, GivenFeatures(given=3), names, rows(2))
+    assert read_packed(out).name == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["packed"]
+
+
+def test_what_is_packed_is_on_the_disk_before_it_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that a power failure left with zeros in the place of features would be taken for speech."""
+    (names, labels), out, flushed = LABELED, tmp_path / "packed", set[int]()
+    wait = os.fsync
+
+    def seen(file: int) -> None:
+        assert not out.exists()
+        flushed.add(os.fstat(file).st_ino)
+        wait(file)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    write_rows_packed(out, "one", 16_000, GivenFeatures(given=3), names, [(torch.ones(2, 3), labels)])
+    assert {path.stat().st_ino for path in out.iterdir()} == flushed

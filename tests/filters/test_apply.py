@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from ppspeech.cluster import HERE
 from ppspeech.data import Samples, load_corpus
 from ppspeech.errors import CorpusError, ModelError, PpspeechError, PrivacyError
 from ppspeech.filters import FeatureNoise, LinearFilter
@@ -48,6 +49,30 @@ def test_what_is_written_is_what_the_filter_gives(tmp_path: Path, frames: bool) 
     statement = json.loads((tmp_path / "out" / "filtering.json").read_text())["statement"]
     assert statement["about"] == {"hides": "person"}
     assert "proves nothing" in statement["guarantee"]["caveat"]
+
+
+class SomebodyElse:
+    """Workers, while somebody else writes the same folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def each(self, function: Any, items: Any, what: str) -> Any:
+        """As one process does it, but later."""
+        self.module, self.inputs, _ = written(self.folder)
+        return HERE.each(function, items, what)
+
+
+def test_of_two_who_write_one_folder_one_is_told(tmp_path: Path) -> None:
+    """Whose each sample was is said of those that are there: attackers, scored by another order, would find nobody."""
+    first = SomebodyElse(tmp_path / "out")
+    with pytest.raises(ModelError, match="exists already, made meanwhile"):
+        written(tmp_path / "out", workers=first)
+    read = read_filtered(tmp_path / "out")
+    for place in range(9):
+        index = int(read.recordings[place][1:])
+        torch.testing.assert_close(read.inputs[place], first.module(first.inputs[index]).detach())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.private.csv"]
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def metrics_request() -> Door:
     board = Board()
     board.beat()
     board.put(ready=1)
-    app = _App(lambda _, respond: respond("200 OK", []) or [b"sums"], board, lambda: True)
+    shown: Any = SimpleNamespace(board=board, is_up=lambda: True)
+    app = _App(lambda _, respond: respond("200 OK", []) or [b"sums"], shown)
     environ = {"SERVER_NAME": "127.0.0.1", "SERVER_PORT": "1", "GATEWAY_INTERFACE": "CGI/1.1", "SCRIPT_NAME": ""}
     server: Any = SimpleNamespace(get_app=lambda: app, base_environ=environ)
 

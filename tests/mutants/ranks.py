@@ -69,6 +69,18 @@ RANK_MUTANTS = [
         (GRADIENTS, "units.cpu().numpy().tobytes()", 'b""'),
     ),
     mutant(
+        "ranks 12 sums of a part of an epoch",
+        "one more utterance changes which of the others are in it",
+        "tests/training/test_private_hook.py::test_sums_of_a_part_of_an_epoch_are_not_released",
+        (OBSERVED, "    if once < len(heard):", "    if once < 0:"),
+    ),
+    mutant(
+        "ranks 13 processes with utterances of their own",
+        "what one process calls the third utterance is another's fourth: it counts twice",
+        f"{TESTS}::test_what_two_processes_add_is_everybodys",
+        (DATA, "self.parts.values())]))) > 1:", "self.parts.values())]))) > 2:"),
+    ),
+    mutant(
         "ranks 9 processes that take the account with them",
         "the process that is left says that nothing was spent",
         f"{TESTS}::test_wrong_numbers_of_processes_are_refused_in_words",

@@ -15,14 +15,16 @@ import pytest
 
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench.local_postgres import LocalPostgres
+from ppspeech.network import Board
 from ppspeech.protocols.speakers import EncryptedGallery, GalleryPlan, Keeper, LoginTerms
 from ppspeech.service import QueryBudget
 from ppspeech.service.login.accounts import Accounts
 from ppspeech.service.login.digits import kept_digits
 from ppspeech.service.login.seal import Template, new_key, open_sealed, seal
+from ppspeech.service.metrics import Exposition
 from ppspeech.service.requests import NOT_NOW, Ask, Request
 from ppspeech.service.server import stores
-from ppspeech.service.server.book import Tally
+from ppspeech.service.server.book import SessionBook, Tally
 from ppspeech.service.server.session import Handler, run_session
 from ppspeech.service.server.stores import Gallery, SealedGalleries
 from ppspeech.service.store import (
@@ -310,6 +312,18 @@ def test_servers_that_start_together_bring_it_up_once(store: PostgresStore) -> N
         assert pool.map(_open, [store.address] * 4) == [True] * 4
 
 
+def test_who_owns_the_schema_needs_no_other_right(store: PostgresStore) -> None:
+    """Whoever runs the database makes the schema, for a user who may make none."""
+    with store._connected() as ask:
+        ask("DROP SCHEMA ppspeech CASCADE")
+        ask("CREATE ROLE servers LOGIN PASSWORD 'hushhush'")
+        ask("CREATE SCHEMA ppspeech AUTHORIZATION servers")
+    for _ in range(2):
+        theirs = PostgresStore.open(replace(store.address, user="servers", password="hushhush"), store.seal)
+        assert QueryBudget(theirs, limit=5).spend("m", "ann", 1)[0]
+    assert QueryBudget(store, limit=5).left("m", "ann") == 3
+
+
 # A database that is lost.
 
 
@@ -393,6 +407,42 @@ def test_what_cannot_be_counted_is_not_answered(tmp_path: Path, monkeypatch: pyt
     run_session(served, client, tally, QueryBudget(tmp_path / "b.sqlite", 5))
     assert (answered, tally.unable, tally.queries) == ([], 1, 0)
     assert client.heard == [struct.pack(">BI", 0, NOT_NOW)]
+
+
+def test_pings_do_not_ask_the_store_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They measure the way between client and server, by which the client chooses how to ask."""
+    asked, left = [], QueryBudget.left
+
+    def counted(*of: Any) -> int | None:
+        asked.append(of)
+        return left(*of)
+
+    monkeypatch.setattr(QueryBudget, "left", counted)
+    served: Any = SimpleNamespace(
+        offer=SimpleNamespace(fingerprint="m"), meet=lambda *_: {Ask.WORDS: Handler(lambda *_: None)}
+    )
+    ping, word = Request(Ask.PING).encode(), Request(Ask.WORDS).encode()
+    client = Told(ping, ping, ping, word, ping, word, Request(Ask.BYE).encode())
+    run_session(served, client, Tally(), QueryBudget(tmp_path / "b.sqlite", 5))
+    assert len(asked) == 1
+    assert client.heard == [struct.pack(">BI", 1, left) for left in (5, 5, 5, 4, 4, 3)]
+
+
+def test_who_watches_does_not_wait_for_a_store_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question to one that does not answer takes as long as Prometheus waits for all of them."""
+    asked: list[str] = []
+
+    def sums(_: QueryBudget, model: str) -> tuple[int, int, int]:
+        asked.append(model)
+        return 0, 0, 0
+
+    monkeypatch.setattr(QueryBudget, "sums", sums)
+    book, budget = SessionBook(tmp_path / "s.sqlite"), QueryBudget(tmp_path / "b.sqlite")
+    for is_up in (False, True):
+        exposition = Exposition(Board(), book, budget, [("words", "m")], lambda: is_up)  # noqa: B023 - asked at once
+        found = {each.name: [sample.value for sample in each.samples] for each in exposition.collect()}
+        assert found["ppspeech_store_up"] == [is_up]
+        assert len(asked) == ("ppspeech_budget_spent" in found) == is_up
 
 
 def test_a_full_database_is_waited_for(store: PostgresStore) -> None:

@@ -122,6 +122,9 @@ REFUSED: list[Any] = [
     (lambda: words("gradient"), {}, {}, "expected_units is missing"),
     (lambda: words("gradient"), {"expected_units": 10.0}, {"accumulate_grad_batches": 2}, "accumulated"),
     (lambda: words("gradient"), {"expected_units": 10.0}, {"limit_train_batches": 2}, "a limit on training batches"),
+    (words, {}, {"limit_train_batches": 2}, "of 36 this epoch heard 32 so"),
+    (words, {"unit": "speaker"}, {"limit_train_batches": 0.5}, "of 36 this epoch heard 16 so"),
+    (LargeMarginClassifier, {}, {"limit_train_batches": 1}, "of 36 this epoch heard 16 so"),
     (words, {}, {"max_epochs": -1}, "no end"),
     (words, {}, {"callbacks": [EarlyStopping("train_log_likelihood")]}, "which private training tells nobody"),
     (lambda: words(covariance="full"), {}, {}, "diagonal covariance"),
@@ -136,6 +139,27 @@ def test_what_would_break_the_guarantee_is_refused(
     runner = trainer(**({"max_epochs": 1} | options | {"callbacks": callbacks}))
     with pytest.raises((PrivacyError, ModelError), match=message):
         runner.fit(make(), datamodule=voices)
+
+
+class SavesInBetween(lightning.Callback):
+    """A checkpoint after the first batch, as one that is written every so many minutes, or when a machine is taken."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        if trainer.fit_loop.epoch_loop.batch_idx == 0:
+            trainer.save_checkpoint(self.path)
+
+
+def test_sums_of_a_part_of_an_epoch_are_not_released(voices: SpeechDataModule, trainer: Make, tmp_path: Path) -> None:
+    """Whom a run that goes on from within an epoch still hears depends on how many there are: no clip bounds that."""
+    saved = SavesInBetween(tmp_path / "between.ckpt")
+    trainer(max_epochs=1, callbacks=[PrivacyHook(epsilon=1.0), saved]).fit(words(), datamodule=voices)
+    hook = PrivacyHook(epsilon=1.0)
+    with pytest.raises(PrivacyError, match=r"of 36 this epoch heard 32 so.*a checkpoint of a whole epoch"):
+        trainer(max_epochs=1, callbacks=[hook]).fit(words(), datamodule=voices, ckpt_path=saved.path, weights_only=True)
+    assert hook.spent == 0
 
 
 def test_sentences_promise_nothing_to_anyone(trainer: Make) -> None:

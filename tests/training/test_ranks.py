@@ -221,6 +221,14 @@ class Said(Dataset[Tensor]):
         return self.speakers[place]
 
 
+def split(rank: int, ranks: int, seed: int) -> SpeechDataModule:
+    """A corpus as one of several ranks has it."""
+    data = SpeechDataModule("synthetic", {"words": ["no", "yes"], "speakers": 5, "takes": 2}, test=0.4, seed=seed)
+    data.trainer = SimpleNamespace(global_rank=rank, world_size=ranks, lightning_module=None)  # type: ignore[assignment]
+    data.setup()
+    return data
+
+
 def _rank(rank: int, folder: str) -> None:
     """One of two processes: everybody's sums, one noise; refusals that all share."""
     file = f"file://{folder}/meeting"
@@ -235,16 +243,19 @@ def _rank(rank: int, folder: str) -> None:
     found["both"] = place.added(loud.steps())
     shifts = ShiftRelease(1.0, 1e-5, 20_000, 1.0)
     found["shifts"] = shifts.release(torch.zeros(1, 20_000), place).value[:-1]
-    split = UnitSums(release, speakers=2)
-    split.add(moments(1.0, 1), torch.ones(1), torch.tensor([0]))
+    apart = UnitSums(release, speakers=2)
+    apart.add(moments(1.0, 1), torch.ones(1), torch.tensor([0]))
     with pytest.raises(PrivacyError, match="one speaker says is on several processes"):
-        split.released(place)
+        apart.released(place)
     plan = GradientPlan(relation=SPEAKER, noise_multiplier=1.0, sampling=1.0, clip=1.0)
     hook = GradientPrivacy(plan, 1.0, "drawn at random")
     hook._place = place
     found["drawn"] = next(iter(hook._poisson(DataLoader(Said([3, 5]))).batch_sampler))  # type: ignore[call-overload]
     with pytest.raises(PrivacyError, match="the same speakers in the same order"):
         hook._poisson(DataLoader(Said([[3, 5], [5, 3]][rank])))
+    with pytest.raises(CorpusError, match="the same utterances in the same order"):
+        split(rank, 2, seed=2 + rank)
+    found["split"] = [part.digest for part in split(rank, 2, seed=2).parts.values()]
     found["once"] = place.once(lambda: torch.rand(3))
 
     def fails() -> None:
@@ -289,6 +300,7 @@ def test_what_two_processes_add_is_everybodys(ranks: list[dict[str, Any]]) -> No
     assert torch.equal(ranks[0]["both"], 2 * one.steps())
     assert torch.equal(ranks[0]["once"], ranks[1]["once"])
     assert [each["drawn"] for each in ranks] == [[0], [1]]
+    assert ranks[0]["split"] == ranks[1]["split"]
     assert [each["same"].tolist() for each in ranks] == [[0.0, 0.0]] * 2
     assert ranks[1]["rows"].tolist() == [[0, 0], [1, 1], [1, 1]]
 

@@ -10,6 +10,7 @@ but for labels and places, which are mapped, 28 bytes an utterance. Features of 
 speech: the folder is closed to other users.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -195,6 +196,12 @@ class PackedPart(UtteranceDataset):
     def speakers(self) -> Tensor:
         """The speaker of every item, `(items,)`."""
         return self.labels[:, COLUMNS.index("speaker")].long()
+
+    @property
+    def digest(self) -> bytes:
+        """Names the utterances and their order, wherever their files are."""
+        names = repr((self.packed.name, self.packed.names, self.packed.frames)).encode()
+        return hashlib.sha256(names + self.labels.numpy().tobytes()).digest()
 
     @property
     def lengths(self) -> list[int]:

@@ -1,8 +1,6 @@
 """Features of a corpus written side by side, as `ppspeech.data.corpora.packed` reads them."""
 
 import json
-import shutil
-import tempfile
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -24,9 +22,11 @@ from ppspeech.data.corpora.packed import (
 )
 from ppspeech.data.corpus import LABELS, Corpus
 from ppspeech.data.features import FeatureStore
+from ppspeech.data.layout import whole_folder
 from ppspeech.data.sound_check import usable
 from ppspeech.errors import CorpusError
 from ppspeech.progress import track
+from ppspeech.storage import flush
 
 
 def write_packed(folder: Path, corpus: Corpus, config: MfccConfig, *, skip_bad: bool = False) -> PackedCorpus:
@@ -56,28 +56,25 @@ def write_rows_packed(
 ) -> PackedCorpus:
     """Pack features `(frames, d)` with the numbers of their labels and take, in the order of `COLUMNS`.
 
-    The folder is there whole, or not at all. Raises CorpusError for one that is there, features of another shape, and
-    rows that are none.
+    The folder is there whole, or not at all, whatever happens to the machine. Raises CorpusError for one that is there,
+    also if it has come meanwhile, features of another shape, and rows that are none.
     """
     if folder.exists():
         raise CorpusError(f"{folder} is there already: pack into a folder that is not")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))  # closed to others, as it stays
-    try:
-        starts, labels = _write_frames(temporary / FRAMES, config.features, rows)
-        np.save(temporary / STARTS, np.asarray(starts, dtype="<i8"), allow_pickle=False)
+    with whole_folder(folder, closed=True) as unfinished:
+        starts, labels = _write_frames(unfinished / FRAMES, config.features, rows)
+        np.save(unfinished / STARTS, np.asarray(starts, dtype="<i8"), allow_pickle=False)
         table = np.asarray(labels, dtype="<i4").reshape(-1, len(COLUMNS))
-        np.save(temporary / TABLE, table, allow_pickle=False)
+        np.save(unfinished / TABLE, table, allow_pickle=False)
         plain = {
             "format": FORMAT, "name": name, "sample_rate": sample_rate, "config": asdict(config),
             "given": config.given if isinstance(config, GivenFeatures) else None,
             "names": names, "utterances": len(table), "frames": starts[-1],
         }  # fmt: skip
-        (temporary / PACKED).write_text(json.dumps(plain) + "\n", encoding="utf-8")
-        read_packed(temporary)
-        temporary.replace(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        (unfinished / PACKED).write_text(json.dumps(plain) + "\n", encoding="utf-8")
+        read_packed(unfinished)
+        for path in unfinished.iterdir():
+            flush(path)  # or else a power failure could leave a folder of silence
     return read_packed(folder)
 
 

@@ -89,7 +89,7 @@ class SyntheticCorpus:
         """
         folder = Path(folder) if folder is not None else cache_folder() / f"synthetic-{self.digest()}"
         if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-            with whole_folder(folder) as unfinished:
+            with whole_folder(folder, first_stays=True) as unfinished:
                 self._write(unfinished, progress)
         return self._listed(folder)
 

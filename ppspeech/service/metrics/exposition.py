@@ -1,10 +1,10 @@
 """What Prometheus is told: sums over sessions, refusals by reason, seconds by phase, budgets of all clients together.
 
 Nothing here depends on an answer, and nothing names a client or a person: labels are names of models that are offered,
-names of errors, and the few words below. `EXPOSED` is all of it, and docs/guides/threats.md lists it.
+names of errors, and the few words below and in `SessionBook`; docs/guides/threats.md lists them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,13 +39,15 @@ START = "ppspeech_start_time_seconds"
 class Exposition:
     """A collector of `prometheus_client`: each time it is asked it looks at the board, the book and the budgets.
 
-    `models`: fingerprints of what is served, by the name that it is offered under.
+    `models`: fingerprints of what is served, by the name that it is offered under. `is_up`: whether what servers share
+    is reached, which is asked first: whoever watches does not wait for long, least of all when it is not.
     """
 
     board: Board
     book: SessionBook
     budget: QueryBudget
     models: Sequence[tuple[str, str]]
+    is_up: Callable[[], bool] = lambda: True
 
     def collect(self) -> Iterator["Metric"]:
         """Everything, as it is now."""
@@ -73,8 +75,10 @@ class Exposition:
         """Sums over all clients; none of them where the store cannot be reached."""
         *names, up = BUDGETS
         try:
-            sums = [(model, self.budget.sums(fingerprint)) for model, fingerprint in self.models]
+            sums = [(name, self.budget.sums(model)) for name, model in self.models] if self.is_up() else None
         except PpspeechError:
+            sums = None
+        if sums is None:
             yield family(up, BUDGETS[up], value=0)
             return
         for at, name in enumerate(names):

@@ -21,7 +21,7 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from ppspeech.errors import MissingPackageError, PpspeechError
-from ppspeech.network import Address, Board
+from ppspeech.network import Address
 from ppspeech.service.metrics.exposition import Exposition
 
 STUCK_SECONDS = 60.0  # a loop that has not gone around for so long hangs
@@ -32,7 +32,7 @@ Respond = Callable[[str, list[tuple[str, str]]], Any]
 
 
 @contextlib.contextmanager
-def watched(at: str, exposition: Exposition, is_up: Callable[[], bool] = lambda: True) -> Iterator[Address]:
+def watched(at: str, exposition: Exposition) -> Iterator[Address]:
     """Answer at HOST:PORT while the block lasts: where, with the port that was taken for 0.
 
     Raises PpspeechError for an address that is none or cannot be listened at; MissingPackageError without
@@ -46,7 +46,7 @@ def watched(at: str, exposition: Exposition, is_up: Callable[[], bool] = lambda:
         server = _Watch((address.host, address.port), _Quiet)
     except OSError as error:
         raise PpspeechError(f"cannot listen at {address}: {error.strerror}") from None
-    server.set_app(_App(client.make_wsgi_app(registry), exposition.board, is_up))
+    server.set_app(_App(client.make_wsgi_app(registry), exposition))
     bound = Address(address.host, server.server_address[1])
     sys.stdout.flush()
     sys.stderr.flush()
@@ -102,8 +102,8 @@ class _Quiet(WSGIRequestHandler):
 
 
 class _App:
-    def __init__(self, metrics: Callable[..., Iterable[bytes]], board: Board, is_up: Callable[[], bool]) -> None:
-        self._metrics, self._board, self._is_up = metrics, board, is_up
+    def __init__(self, metrics: Callable[..., Iterable[bytes]], exposition: Exposition) -> None:
+        self._metrics, self._board, self._is_up = metrics, exposition.board, exposition.is_up
         self._known, self._until = False, 0.0
 
     def __call__(self, environ: dict[str, Any], respond: Respond) -> Iterable[bytes]:

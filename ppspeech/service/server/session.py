@@ -69,7 +69,8 @@ def run_session(served: Served, channel: Channel, tally: Tally, budget: QueryBud
     with tally.timing("meeting"):
         handlers = served.meet(record, visitor)
     tally.rounds += record.rounds
-    pings = 0
+    pings, is_known = 0, False
+    left: int | None = None
     while (request := receive_request(channel)).what != Ask.BYE:
         pings = pings + 1 if request.what == Ask.PING else 0
         if pings > MOST_PINGS:
@@ -77,15 +78,16 @@ def run_session(served: Served, channel: Channel, tally: Tally, budget: QueryBud
         handler = None if pings else _handler(handlers, request)
         spent = request.utterances if handler is not None and handler.is_query else 0
         try:
-            if handler is None:
-                will_answer, left = True, budget.left(model, visitor.client)
-            else:
+            if handler is not None:
                 will_answer, left = budget.spend(model, visitor.client, spent)
+            elif not is_known:  # once: pings measure the way to us, and not ours to the store
+                left = budget.left(model, visitor.client)
+            is_known = True
         except StoreLostError:
             tally.unable += request.utterances
             send_ready(channel, False, NOT_NOW)
             continue
-        send_ready(channel, will_answer, left)
+        send_ready(channel, handler is None or will_answer, left)
         if handler is None:
             continue
         if not will_answer:

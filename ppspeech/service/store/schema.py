@@ -48,7 +48,8 @@ def migrate(ask: Callable[..., list[Any]]) -> int:
     Raises PpspeechError for a database of a later version.
     """
     ask("SELECT pg_advisory_xact_lock(hashtext(?))", f"{SCHEMA} schema")
-    ask(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+    if not ask("SELECT 1 FROM pg_namespace WHERE nspname = ?", SCHEMA):  # IF NOT EXISTS asks for the right to make one
+        ask(f"CREATE SCHEMA {SCHEMA}")
     ask("CREATE TABLE IF NOT EXISTS migrations (number integer PRIMARY KEY, applied timestamptz DEFAULT now())")
     done = ask("SELECT COALESCE(MAX(number), 0) FROM migrations")[0][0]
     if done > len(MIGRATIONS):

@@ -13,8 +13,10 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 import pytorch_lightning as lightning
+import torch
 from pytorch_lightning.callbacks import EarlyStopping
 from pytorch_lightning.utilities.model_helpers import is_overridden
+from torch import Tensor
 
 from ppspeech.bundle import DataTouch
 from ppspeech.errors import PrivacyError
@@ -22,10 +24,19 @@ from ppspeech.privacy import MOST_DELTA, Adjacency, Guarantee, Relation, Unit, c
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.gradients import GradientPlan, noise_multiplier_for
 from ppspeech.privacy.mechanisms import StatisticsRelease
+from ppspeech.ranks import Ranks
 from ppspeech.training.module import SpeechModule, check_strategy
 from ppspeech.training.private.gradients import GradientPrivacy
 from ppspeech.training.private.objective import ObjectivePrivacy
-from ppspeech.training.private.observed import TUNING, beginnings, check_exact, check_public, stopping, watchers
+from ppspeech.training.private.observed import (
+    TUNING,
+    beginnings,
+    check_exact,
+    check_public,
+    check_whole,
+    stopping,
+    watchers,
+)
 from ppspeech.training.private.record import PrivacyRecord
 from ppspeech.training.private.shifts import ShiftPrivacy
 from ppspeech.training.private.statistics import StatisticsPrivacy
@@ -157,6 +168,7 @@ class PrivacyHook(lightning.Callback):
         self._mark = object()
         self._last: tuple[lightning.Trainer, int] | None = None
         self._restored: int | None = None
+        self._heard: Tensor | None = None
 
     @property
     def spent(self) -> int:
@@ -232,6 +244,29 @@ class PrivacyHook(lightning.Callback):
                 "a checkpoint of private training"
             )
         FITTED[pl_module] = self._mark
+        self._heard = None
+
+    def on_train_batch_start(
+        self,
+        trainer: lightning.Trainer,
+        pl_module: lightning.LightningModule,
+        batch: Any,
+        batch_idx: int,  # noqa: ARG002
+    ) -> None:
+        """Before a release of sums: see that they are of everybody, once.
+
+        Which utterances are in a part of an epoch depends on how many there are: one more would change that of others.
+        """
+        if isinstance(self.way, GradientPrivacy) or not isinstance(pl_module, SpeechModule):
+            return
+        if self._heard is None:
+            utterances = len(trainer.datamodule.parts["train"])  # type: ignore[attr-defined]
+            self._heard = torch.zeros(utterances, dtype=torch.int64, device=pl_module.device)
+        if len(batch["lengths"]):
+            self._heard.index_add_(0, batch["index"], torch.ones_like(batch["index"]))
+        if trainer.is_last_batch:
+            heard, self._heard = self._heard, None
+            check_whole(Ranks.of(trainer).added(heard))
 
     def _made(self, kind: str, epochs: int, module: lightning.LightningModule) -> Way:
         settings = dict(self.settings)

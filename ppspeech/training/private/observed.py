@@ -12,7 +12,7 @@ from pytorch_lightning.callbacks import (
     ProgressBar,
 )
 from pytorch_lightning.cli import SaveConfigCallback
-from torch import nn
+from torch import Tensor, nn
 from torch._dynamo import OptimizedModule
 
 from ppspeech.bundle import DataTouch
@@ -63,6 +63,19 @@ def check_exact(trainer: lightning.Trainer, module: lightning.LightningModule) -
         raise PrivacyError(
             f"private training computes as {type(module).__name__} is written, where what one unit adds does not "
             "depend on others: leave out torch.compile"
+        )
+
+
+def check_whole(heard: Tensor) -> None:
+    """Refuse an epoch that heard some utterance not once, of how often each was heard `(utterances,)` by all processes.
+
+    Raises PrivacyError.
+    """
+    once = int((heard == 1).sum())
+    if once < len(heard):
+        raise PrivacyError(
+            f"cannot train privately: a release is of every utterance, once, and of {len(heard)} this epoch heard "
+            f"{once} so: leave out trainer.limit_train_batches, and go on from a checkpoint of a whole epoch"
         )
 
 
