@@ -10,6 +10,8 @@ import re
 import secrets
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
@@ -33,6 +35,16 @@ QUIET = {
     "RAY_TQDM": "0",
     "RAY_ENABLE_AUTO_CONNECT": "0",  # whoever asks for what a cluster held when it has ended is given no new one
 }
+
+LETS_IN = (
+    "the Ray cluster at {} asks for no token: whoever reaches it can run code there as you and read the recordings it "
+    "works on. Start it, and this command, with RAY_AUTH_MODE=token and a token"
+)
+STRANGER_SECONDS = 60.0  # for a process without our token to start, and to be refused
+STRANGER = (
+    "import sys\nimport ray\nfrom ray._raylet import GcsClient\n"
+    f"GcsClient(address=sys.argv[1]).internal_kv_keys(b'', b'', timeout={REACH_SECONDS})\n"
+)
 
 ADDRESS = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\]):(?P<port>[0-9]{1,5})")
 
@@ -65,6 +77,8 @@ def ray_cluster(address: str = LOCAL, workers: int | None = None) -> Iterator[An
             warnings.warn(lacking, OpenClusterWarning, stacklevel=3)
         _join(ray, address)
         try:
+            if _has_token(os.environ) and takes_anybody(address):
+                warnings.warn(LETS_IN.format(address), OpenClusterWarning, stacklevel=3)
             yield ray
         finally:
             ray.shutdown()
@@ -85,11 +99,8 @@ def check_reachable(ray: Any) -> None:
 
 def exposure(address: str, environment: Mapping[str, str]) -> str | None:
     """What others may do to a cluster that is there, and how that is prevented; None if it asks, and nobody listens."""
-    if environment.get("RAY_AUTH_MODE", "").lower() != "token":
-        return (
-            f"the Ray cluster at {address} asks for no token: whoever reaches it can run code there as you and read "
-            "the recordings it works on. Start it, and this command, with RAY_AUTH_MODE=token and a token"
-        )
+    if not _has_token(environment):
+        return LETS_IN.format(address)
     host = address.rpartition(":")[0].strip("[]")
     if environment.get("RAY_USE_TLS", "0") in {"", "0"} and not _is_loopback(host):
         return (
@@ -97,6 +108,21 @@ def exposure(address: str, environment: Mapping[str, str]) -> str | None:
             "with certificates, or a network that is yours alone"
         )
     return None
+
+
+def takes_anybody(address: str) -> bool:
+    """Whether a cluster that is there lets in who has no token, whatever we have."""
+    command = [sys.executable, "-c", STRANGER, address]
+    environment = os.environ | {"RAY_AUTH_MODE": "disabled"}
+    try:
+        asked = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=STRANGER_SECONDS)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        return False  # it was not let in
+    return asked.returncode == 0
+
+
+def _has_token(environment: Mapping[str, str]) -> bool:
+    return environment.get("RAY_AUTH_MODE", "").lower() == "token"
 
 
 def _imported() -> Any:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from ppspeech.cli import app
 from ppspeech.cli.ray import with_address
 from ppspeech.cluster import HERE, Slices, in_order, pool, ray_cluster, shards
-from ppspeech.cluster.connection import exposure
+from ppspeech.cluster.connection import exposure, takes_anybody
 from ppspeech.errors import AudioError, ClusterError, OpenClusterWarning
 from tests.cluster.parts import Part, picky, square
 
@@ -140,6 +140,7 @@ def test_a_cluster_of_our_own_is_closed_to_others() -> None:
         node = ray._private.worker._global_node
         folder = Path(node.get_temp_dir_path()).parent
         assert folder.stat().st_mode & 0o077 == 0
+        assert not takes_anybody(ray.get_runtime_context().gcs_address)
         started = [each.process.pid for several in node.all_processes.values() for each in several]
         found = _listening(started)
         assert found
@@ -181,6 +182,33 @@ def test_what_outlives_its_cluster_starts_no_other(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stdout.splitlines()) == (0, ["no other"]), ran.stderr
     assert "Logging error" not in ran.stderr
     assert not (tmp_path / ".ray").exists()
+
+
+OPEN = """
+import sys
+from ppspeech.cluster.connection import _imported, _on_loopback
+ray = _imported()
+kept = {"object_store_memory": 80 * 2**20, "include_dashboard": False, "log_to_driver": False}
+with _on_loopback(RAY_AUTH_MODE="disabled"):
+    ray.init("local", num_cpus=1, _node_ip_address="127.0.0.1", logging_level="error", **kept)
+    print(ray.get_runtime_context().gcs_address, flush=True)
+    sys.stdin.read()
+    ray.shutdown()
+"""
+
+
+def test_a_token_of_ours_does_not_hide_that_a_cluster_asks_for_none() -> None:
+    """Who starts a head node and forgets to say that it asks is told by everyone who joins it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", OPEN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as opened:
+        assert opened.stdin is not None
+        assert opened.stdout is not None
+        address = opened.stdout.readline().strip()
+        tried = _joined(address, {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64})
+        opened.stdin.close()
+    assert tried.returncode == 0, tried.stderr
+    assert f"OpenClusterWarning: the Ray cluster at {address} asks for no token" in tried.stderr
 
 
 @pytest.mark.slow  # Ray tries for a while

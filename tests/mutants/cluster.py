@@ -35,7 +35,13 @@ CLUSTER = [
         "cluster: says nothing of an open one",
         "people send recordings to a cluster that lets everybody in",
         f"{OWN}::test_what_others_may_do_to_a_cluster_is_said",
-        (CONNECTION, '"").lower() != "token"', '"").lower() == "disabled"'),
+        (CONNECTION, '"").lower() == "token"', '"").lower() != "disabled"'),
+    ),
+    mutant(
+        "cluster: a token of ours taken for one that is asked for",
+        "people send recordings to a cluster that lets everybody in",
+        f"{OWN}::test_a_token_of_ours_does_not_hide_that_a_cluster_asks_for_none",
+        (CONNECTION, "if _has_token(os.environ) and takes_anybody(address):", "if not _has_token(os.environ):"),
     ),
     mutant(
         "cluster: items lost between batches",
