@@ -5,6 +5,7 @@ own therefore listens on loopback alone, asks for a token that is drawn when it 
 that only its owner opens, and takes all of that away when it ends. Of one that is there, what it lacks is said.
 """
 
+import gc
 import os
 import re
 import secrets
@@ -16,6 +17,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -136,7 +138,16 @@ def _imported() -> Any:
     except ModuleNotFoundError as missing:
         raise MissingPackageError("--ray", missing.name, "pip install 'ppspeech[scale]'") from None
     worker.print_to_stdstream = _unsaid  # standard output is for answers; what died is done again, or raised
+    _keep_inherited()
     return ray
+
+
+@cache
+def _keep_inherited() -> None:
+    """Let forked children collect nothing of what they inherit: one that lets go of an actor says so on a connection of
+    its parent's, which hears no answer on it from then on.
+    """
+    os.register_at_fork(before=gc.freeze, after_in_parent=gc.unfreeze)
 
 
 def _unsaid(*_: object, **__: object) -> None:

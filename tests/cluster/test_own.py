@@ -184,6 +184,35 @@ def test_what_outlives_its_cluster_starts_no_other(tmp_path: Path) -> None:
     assert not (tmp_path / ".ray").exists()
 
 
+COLLECTS = """
+import gc, os
+from ppspeech.cluster import ray_cluster
+from tests.cluster.parts import Part
+with ray_cluster("local", 1) as ray:
+    kind = ray.remote(num_cpus=0)(Part)
+    gc.disable()
+    for factor in range(3):
+        actor = kind.remote(factor)
+        ray.get(actor.process.remote())
+        kept = [actor]
+        kept.append(kept)  # a cycle: nobody lets go of the actor until it is collected
+        del actor, kept
+        if (child := os.fork()) == 0:
+            gc.collect()
+            os._exit(0)
+        os.waitpid(child, 0)
+    gc.enable()
+    print(ray.get(kind.remote(3).process.remote()) > 0, len(ray.nodes()))
+"""
+
+
+def test_children_leave_their_parents_connections_alone() -> None:
+    """Servers have a child for each client: what one of them collects must not end its parent's part in a cluster."""
+    command = [sys.executable, "-c", COLLECTS]
+    asked = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (asked.returncode, asked.stdout) == (0, "True 1\n"), asked.stderr
+
+
 OPEN = """
 import sys
 from ppspeech.cluster.connection import _imported, _on_loopback

@@ -32,6 +32,12 @@ CLUSTER = [
         (CONNECTION, '"RAY_ENABLE_AUTO_CONNECT": "0"', '"RAY_ENABLE_AUTO_CONNECT": "1"'),
     ),
     mutant(
+        "cluster: children collect what they inherit",
+        "a server with a gallery on a cluster answers nobody any more, once a session of it has collected garbage",
+        f"{OWN}::test_children_leave_their_parents_connections_alone",
+        (CONNECTION, "    _keep_inherited()\n    return ray\n", "    return ray\n"),
+    ),
+    mutant(
         "cluster: says nothing of an open one",
         "people send recordings to a cluster that lets everybody in",
         f"{OWN}::test_what_others_may_do_to_a_cluster_is_said",
