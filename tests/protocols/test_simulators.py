@@ -290,7 +290,7 @@ def test_a_byte_that_is_told_is_noticed() -> None:
     """In the clear, at a fixed place of a message that is uniform elsewhere."""
 
     def view(told: int) -> list[tuple[int, bytes]]:
-        return [(CryptoKind.TABLES, np.random.default_rng().bytes(200) + bytes([told] * 4))]
+        return [(CryptoKind.TABLES, np.random.default_rng().bytes(200) + bytes([told] * 8))]
 
     check_view([view(5) for _ in range(RUNS)], [view(5) for _ in range(RUNS)])
     with pytest.raises(AssertionError):
